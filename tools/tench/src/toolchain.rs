@@ -1,8 +1,9 @@
 //! The tools that build and run the system: Rust for bare metal, a C compiler, QEMU.
 //!
 //! Rust for bare metal comes in two ways: a compiler that has the target's libraries, or one whose library sources are
-//! installed, from which cargo then builds `core` and `alloc`. Both give the same system; figures are compared only
-//! among builds of the same kind, because another compiler generates other instructions.
+//! installed, from which cargo then builds `core` and `alloc`. Both give the same system, with other figures, because
+//! another compiler generates other instructions. `TENCH_RUST` names a directory with `cargo` and `rustc` to use
+//! instead.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,6 +15,9 @@ use crate::workspace::Workspace;
 
 /// Target of kernel and programs: no vector registers unless a program asks for them.
 pub const TARGET: &str = "aarch64-unknown-none-softfloat";
+
+/// The end of a [compiler's identity](BareMetal::identity) if it builds `core` from source, as Debian's does.
+pub const FROM_SOURCE: &str = "core from source";
 
 /// Name of the emulator.
 pub const QEMU: &str = "qemu-system-aarch64";
@@ -95,12 +99,16 @@ impl BareMetal {
 
     /// Returns where the target's libraries come from.
     pub fn kind(&self) -> &'static str {
-        if self.from_source { "core from source" } else { "core as installed" }
+        if self.from_source { FROM_SOURCE } else { "core as installed" }
     }
 }
 
-/// Returns the directories where Rust may be installed: the `PATH`, then its own place, then the distribution's.
+/// Returns the directories where Rust may be installed: the one that `TENCH_RUST` names, and no other; without it those
+/// of the `PATH`, then Rust's own place, then the distribution's.
 fn rust_directories() -> Vec<PathBuf> {
+    if let Some(directory) = std::env::var_os("TENCH_RUST") {
+        return vec![PathBuf::from(directory)];
+    }
     let mut directories: Vec<PathBuf> = Vec::new();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let home = std::env::home_dir().map(|home| home.join(".cargo/bin"));

@@ -1,8 +1,13 @@
-//! Recorded figures, and differences from them. The comparison is exact: the machine is deterministic, so one
-//! instruction more is one instruction more. Another compiler generates other instructions, so its figures are not
-//! compared; figures that this tool computes without a target are the same with every compiler.
+//! Recorded figures, and differences from them.
+//!
+//! With a compiler whose figures are recorded the comparison is exact: the machine is deterministic, so one instruction
+//! more is one instruction more. Figures are recorded for each compiler that `./tench` chooses by itself: an installed
+//! one with the target's libraries, and Debian's with the sources ([`FROM_SOURCE`]). Any other generates other
+//! instructions, so its figures may differ by [`TOLERANCE`]. Figures that this tool computes without a target are the
+//! same with every compiler.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use miette::{Result, miette};
 use serde::Deserialize;
@@ -11,10 +16,14 @@ use serde_json::json;
 use super::experiments::Experiment;
 use super::measure::Figures;
 use super::write::{format_number, number};
+use crate::toolchain::FROM_SOURCE;
 use crate::workspace::{self, Workspace};
 
 /// Name in place of the compiler for figures that this tool computes, which no compiler changes.
 pub const NO_COMPILER: &str = "any";
+
+/// Part of a recorded figure by which another compiler's may differ from it.
+const TOLERANCE: f64 = 0.05;
 
 #[derive(Deserialize)]
 struct Baseline {
@@ -22,13 +31,21 @@ struct Baseline {
     figures: Figures,
 }
 
+impl Baseline {
+    fn read(workspace: &Workspace, path: &std::path::Path) -> Result<Baseline> {
+        let text = workspace::read_text(path)?;
+        serde_json::from_str(&text)
+            .map_err(|error| miette!("{} is damaged: {error}; --record writes it anew", workspace.relative(path)))
+    }
+}
+
 /// Result of a comparison.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Every figure is as recorded.
     Equal,
-    /// The figures were recorded with another compiler.
-    OtherCompiler {
+    /// No figures are recorded with this compiler, and all are close to those of another.
+    Close {
         /// Recorded compiler.
         recorded: String,
     },
@@ -36,25 +53,30 @@ pub enum Verdict {
     Different(Vec<String>),
 }
 
+/// Returns where the figures of a compiler are recorded.
+pub fn path(workspace: &Workspace, experiment: &Experiment, compiler: &str) -> PathBuf {
+    let folder = if compiler.ends_with(FROM_SOURCE) { "lab/baseline/from-source" } else { "lab/baseline" };
+    workspace.root.join(folder).join(experiment.name).with_extension("json")
+}
+
 /// Compares with the recorded figures.
+///
+/// # Errors
+/// No figures are recorded, or the file is damaged.
 pub fn check(workspace: &Workspace, experiment: &Experiment, figures: &Figures, compiler: &str) -> Result<Verdict> {
-    let path = experiment.baseline(workspace);
-    if !path.is_file() {
+    let paths = [path(workspace, experiment, compiler), experiment.baseline(workspace)];
+    let Some(path) = paths.iter().find(|path| path.is_file()) else {
         return Err(miette!(help = "--record records them", "{} has no recorded figures", experiment.name));
-    }
-    let text = workspace::read_text(&path)?;
-    let baseline: Baseline = serde_json::from_str(&text)
-        .map_err(|error| miette!("{} is damaged: {error}; --record writes it anew", workspace.relative(&path)))?;
-    Ok(compare(&baseline, figures, compiler, experiment.unit))
+    };
+    Ok(compare(&Baseline::read(workspace, path)?, figures, compiler, experiment.unit))
 }
 
 fn compare(baseline: &Baseline, figures: &Figures, compiler: &str, unit: &str) -> Verdict {
-    if baseline.compiler != compiler {
-        return Verdict::OtherCompiler { recorded: baseline.compiler.clone() };
-    }
+    let is_same = baseline.compiler == compiler;
+    let may_be = |was: f64, is: f64| if is_same { was == is } else { (is - was).abs() <= TOLERANCE * was.abs() };
     let keys: BTreeSet<&String> = baseline.figures.keys().chain(figures.keys()).collect();
     let difference = |key: &&String| match (baseline.figures.get(*key), figures.get(*key)) {
-        (Some(was), Some(is)) if was == is => None,
+        (Some(was), Some(is)) if may_be(*was, *is) => None,
         (Some(was), Some(is)) => {
             let sign = if is > was { "+" } else { "" };
             let unit = if key.ends_with("_bytes") { "bytes" } else { unit.split(',').next().unwrap_or(unit) };
@@ -64,12 +86,22 @@ fn compare(baseline: &Baseline, figures: &Figures, compiler: &str, unit: &str) -
         (Some(was), None) => Some(format!("{key}: not measured (recorded {})", format_number(*was))),
         (None, is) => Some(format!("{key}: not recorded ({})", format_number(is.copied().unwrap_or_default()))),
     };
-    let differences: Vec<String> = keys.iter().filter_map(difference).collect();
-    if differences.is_empty() { Verdict::Equal } else { Verdict::Different(differences) }
+    let mut differences: Vec<String> = keys.iter().filter_map(difference).collect();
+    match (differences.is_empty(), is_same) {
+        (true, true) => Verdict::Equal,
+        (true, false) => Verdict::Close { recorded: baseline.compiler.clone() },
+        (false, true) => Verdict::Different(differences),
+        (false, false) => {
+            let percent = TOLERANCE * 100.0;
+            let recorded = &baseline.compiler;
+            differences.insert(0, format!("more than {percent} % from those of {recorded}; this is {compiler}:"));
+            Verdict::Different(differences)
+        }
+    }
 }
 
-/// Records the figures.
-pub fn record(workspace: &Workspace, experiment: &Experiment, figures: &Figures, compiler: &str) -> Result<()> {
+/// Records the figures. Returns the file's path.
+pub fn record(workspace: &Workspace, experiment: &Experiment, figures: &Figures, compiler: &str) -> Result<PathBuf> {
     let figures: serde_json::Map<_, _> = figures.iter().map(|(key, value)| (key.clone(), number(*value))).collect();
     let json = json!({
         "experiment": experiment.name,
@@ -77,7 +109,9 @@ pub fn record(workspace: &Workspace, experiment: &Experiment, figures: &Figures,
         "compiler": compiler,
         "figures": figures,
     });
-    workspace::write_file(&experiment.baseline(workspace), format!("{json:#}\n").as_bytes())
+    let path = path(workspace, experiment, compiler);
+    workspace::write_file(&path, format!("{json:#}\n").as_bytes())?;
+    Ok(path)
 }
 
 #[cfg(test)]
@@ -113,10 +147,33 @@ mod tests {
     }
 
     #[test]
-    fn another_compiler_is_not_compared() {
-        let baseline = Baseline { compiler: "rustc 1".into(), figures: figures(&[("a", 1.0)]) };
-        let verdict = compare(&baseline, &figures(&[("a", 2.0)]), "rustc 2", "instructions");
-        assert_eq!(verdict, Verdict::OtherCompiler { recorded: "rustc 1".into() });
+    fn figures_of_another_compiler_differ_by_a_twentieth_at_most() {
+        let baseline = Baseline { compiler: "rustc 1".into(), figures: figures(&[("a", 100.0)]) };
+        let verdict = |value: f64| compare(&baseline, &figures(&[("a", value)]), "rustc 2", "instructions");
+        for close in [95.0, 100.0, 105.0] {
+            assert_eq!(verdict(close), Verdict::Close { recorded: "rustc 1".into() });
+        }
+        for far in [94.9, 105.1] {
+            let Verdict::Different(lines) = verdict(far) else { panic!("{far} is close") };
+            assert_eq!(lines[0], "more than 5 % from those of rustc 1; this is rustc 2:");
+            assert_eq!(lines.len(), 2);
+        }
+    }
+
+    #[test]
+    fn each_kind_of_compiler_has_figures_of_its_own() {
+        let root = tempfile::tempdir().unwrap();
+        let workspace = Workspace { root: root.path().to_owned(), target: root.path().join("target") };
+        let experiment = &super::super::EXPERIMENTS[0];
+        let from_source = format!("rustc 1, {FROM_SOURCE}");
+        let (here, there) = (figures(&[("a", 100.0)]), figures(&[("a", 103.0)]));
+        record(&workspace, experiment, &here, "rustc 1").unwrap();
+        let close = Verdict::Close { recorded: "rustc 1".into() };
+        assert_eq!(check(&workspace, experiment, &there, &from_source).unwrap(), close);
+        record(&workspace, experiment, &there, &from_source).unwrap();
+        assert_eq!(check(&workspace, experiment, &there, &from_source).unwrap(), Verdict::Equal);
+        assert!(matches!(check(&workspace, experiment, &here, &from_source).unwrap(), Verdict::Different(_)));
+        assert_eq!(check(&workspace, experiment, &here, "rustc 1").unwrap(), Verdict::Equal);
     }
 
     #[test]

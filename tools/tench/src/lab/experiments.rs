@@ -274,7 +274,7 @@ impl Experiment {
         (!self.runs.is_empty()).then_some(self.system)
     }
 
-    /// Returns the path of its recorded figures.
+    /// Returns the path of the figures that are recorded with an installed compiler; those are what the pages quote.
     pub fn baseline(&self, workspace: &Workspace) -> PathBuf {
         workspace.root.join("lab/baseline").join(self.name).with_extension("json")
     }

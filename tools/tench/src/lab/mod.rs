@@ -119,8 +119,8 @@ fn conclude(
         println!("written to {}", workspace.relative(&directory));
     }
     if options.record {
-        baseline::record(workspace, experiment, &measured.figures, compiler)?;
-        eprintln!("recorded in {}", workspace.relative(&experiment.baseline(workspace)));
+        let path = baseline::record(workspace, experiment, &measured.figures, compiler)?;
+        eprintln!("recorded in {}", workspace.relative(&path));
     }
     if !options.check {
         return Ok(true);
@@ -130,8 +130,8 @@ fn conclude(
             eprintln!("{}: equal to the recorded figures", experiment.name);
             true
         }
-        baseline::Verdict::OtherCompiler { recorded } => {
-            eprintln!("{}: not compared: recorded with {recorded}, this is {compiler}", experiment.name);
+        baseline::Verdict::Close { recorded } => {
+            eprintln!("{}: close to the figures of {recorded}; this is {compiler}", experiment.name);
             true
         }
         baseline::Verdict::Different(differences) => {
