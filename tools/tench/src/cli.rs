@@ -92,6 +92,9 @@ pub struct TestOptions {
     /// Run the long tests as well: host/long/NAME. They come last.
     #[arg(long)]
     pub long: bool,
+    /// Run at most N tests at once, each of which uses a processor (default: as many as there are processors).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    pub jobs: Option<u8>,
     /// List the tests instead of running them.
     #[arg(long)]
     pub list: bool,

@@ -21,13 +21,14 @@ pub struct BootFiles {
     pub ram_disk: PathBuf,
 }
 
-/// Writes programs that must be refused, and valid ones beside them; returns them as arguments of `--with`.
-pub fn corpus(workspace: &Workspace) -> Result<Vec<String>> {
+/// Writes programs that must be refused, and valid ones beside them, into `target/tench/LABEL/`; returns them as
+/// arguments of `--with`.
+pub fn corpus(workspace: &Workspace, label: &str) -> Result<Vec<String>> {
     let mistakes = tench_corpus::mistakes().map(|mistake| (mistake.name, mistake.file()));
     let mut arguments = Vec::new();
     for (name, file) in mistakes.chain(tench_corpus::good()) {
         let path = format!("{}/{name}", tench_corpus::DIRECTORY);
-        let place = workspace.target.join("tench").join(&path);
+        let place = workspace.target.join("tench").join(label).join(&path);
         workspace::write_file(&place, &file)?;
         arguments.push(format!("{}:{path}", place.display()));
     }

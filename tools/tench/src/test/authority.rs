@@ -16,7 +16,6 @@ use tench_abi::layout::slot;
 
 use super::Target;
 use super::report::Report;
-use crate::prepare;
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Outcome, PROMPT, Patience, Step};
 use crate::system::System;
@@ -51,10 +50,9 @@ const MADE: [&str; 9] = [
     "notification",
 ];
 
-pub fn run(target: &Target, bless: bool, report: &mut Report) -> Result<()> {
-    report.running("holders");
+pub fn run(target: &Target, bless: bool, report: &Report) -> Result<()> {
     let (system, build) = target.get(SYSTEM)?;
-    let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &[])?;
+    let files = target.prepare(build, &system, &[])?;
     let mut boots = Vec::new();
     for cores in CORES {
         let machine = Machine { icount: true, idles: true, cores, ..Machine::default() };

@@ -16,7 +16,6 @@ use super::Target;
 use super::report::Report;
 use crate::build::Kernel;
 use crate::meter;
-use crate::prepare;
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Outcome, Patience};
 
@@ -117,16 +116,15 @@ fn arguments(boot: Boot) -> &'static [&'static str] {
 }
 
 /// Runs a boot.
-pub fn run(target: &Target, boot: Boot, report: &mut Report) -> Result<()> {
+pub fn run(target: &Target, boot: Boot, report: &Report) -> Result<()> {
     let (stage, Boot { part, kernel, cores }) = (boot.name(), boot);
     // Each case is named after the stage.
     let prefix = stage.replacen("cases", "case", 1);
-    report.running(&stage);
     let (mut system, build) = target.get(SYSTEM)?;
     system.set_arguments(PROGRAM, &arguments(boot).iter().map(|word| word.to_string()).collect::<Vec<String>>());
     let build = &build.clone().with_kernel(target.workspace, target.packages()?, &system, kernel)?;
-    let corpus = prepare::corpus(target.workspace)?;
-    let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &corpus)?;
+    let corpus = target.corpus()?;
+    let files = target.prepare(build, &system, &corpus)?;
     let mut symbols = build.symbols(target.workspace, &system)?;
     // Cores share memory evenly, so the first has as much as if it were alone.
     let mut machine = Machine { icount: true, cores, memory: format!("{cores}G"), ..Machine::default() };

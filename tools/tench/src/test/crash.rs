@@ -14,7 +14,7 @@ use super::Target;
 use super::report::Report;
 use crate::elf::{self, Executable};
 use crate::image;
-use crate::prepare::{self, BootFiles};
+use crate::prepare::BootFiles;
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Outcome, Patience, Step};
 use crate::workspace;
@@ -184,10 +184,9 @@ impl Further {
         workspace::write_file(&files.ram_disk, &disk)
     }
 
-    fn run(&self, target: &Target, report: &mut Report) -> Result<()> {
-        report.running(self.name);
+    fn run(&self, target: &Target, report: &Report) -> Result<()> {
         let (system, build) = target.get(SYSTEM_OF_SEVERAL)?;
-        let files = prepare::prepare(target.workspace, build, &system, "crash", &[])?;
+        let files = target.prepare(build, &system, &[])?;
         self.damage(target, &files)?;
         let mut symbols = build.symbols(target.workspace, &system)?;
         let machine = Machine { icount: true, cores: 2, ..Machine::default() };
@@ -204,11 +203,10 @@ impl Further {
     }
 }
 
-pub fn run(target: &Target, report: &mut Report) -> Result<()> {
+pub fn run(target: &Target, report: &Report) -> Result<()> {
     for crash in &CRASHES {
-        report.running(crash.name);
         let (system, build) = target.get(SYSTEM)?;
-        let files = prepare::prepare(target.workspace, build, &system, "crash", &[])?;
+        let files = target.prepare(build, &system, &[])?;
         let path = build.kernel(&system)?;
         let procs = system.programs.iter().find(|program| program.name == "procs");
         let procs = procs.ok_or_else(|| miette!("{SYSTEM} has no process server"))?;

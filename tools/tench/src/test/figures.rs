@@ -6,9 +6,8 @@ use super::Target;
 use super::report::Report;
 use crate::lab::{self, Booted, Experiment, Figures, baseline};
 
-pub fn run(target: &Target, experiment: &'static Experiment, report: &mut Report) -> Result<()> {
+pub fn run(target: &Target, experiment: &'static Experiment, report: &Report) -> Result<()> {
     let name = format!("lab/{}", experiment.name);
-    report.running(&name);
     let system = experiment.boots().map(|name| target.get(name)).transpose()?;
     let booted = match &system {
         Some((system, build)) => Some(Booted { packages: target.packages()?, system, build }),

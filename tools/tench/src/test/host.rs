@@ -73,7 +73,7 @@ impl Long {
     ];
 }
 
-pub fn run(target: &Target, report: &mut Report) -> Result<()> {
+pub fn run(target: &Target, report: &Report) -> Result<()> {
     for (name, arguments) in STAGES {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
@@ -86,7 +86,7 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
 }
 
 /// Runs a long test, which reports its own progress.
-pub fn run_long(target: &Target, test: &Long, report: &mut Report) -> Result<()> {
+pub fn run_long(target: &Target, test: &Long, report: &Report) -> Result<()> {
     let name = format!("host/long/{}", test.name);
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -103,7 +103,7 @@ pub fn run_long(target: &Target, test: &Long, report: &mut Report) -> Result<()>
 
 /// Runs `cargo test` and shows its output, without the single tests that passed. Returns how many passed, if none
 /// failed.
-fn run_cargo(name: &str, command: &mut Command, report: &mut Report) -> Result<Option<usize>> {
+fn run_cargo(name: &str, command: &mut Command, report: &Report) -> Result<Option<usize>> {
     process::show(command);
     let mut child =
         command.stdout(Stdio::piped()).spawn().into_diagnostic().wrap_err_with(|| process::cannot_start(command))?;

@@ -17,7 +17,8 @@
 //! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |
 //! | `host/long/NAME` | with `--long` only: long tests | [`host`] |
 //!
-//! The booted systems are built once, by one cargo invocation, after the tests of the host.
+//! The booted systems are built once, by one cargo invocation. The checks come first, since they are quick and whoever
+//! breaks one wants to know at once; all other tests are shared among as many workers as the machine has processors.
 
 mod authority;
 mod cases;
@@ -30,7 +31,10 @@ mod scenario;
 mod seed;
 mod transcript;
 
-use std::cell::OnceCell;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
 
 use miette::Result;
 
@@ -38,6 +42,7 @@ use crate::build::Build;
 use crate::check::Check;
 use crate::cli::TestOptions;
 use crate::lab;
+use crate::prepare::{self, BootFiles};
 use crate::system::{Packages, System};
 use crate::workspace::Workspace;
 use report::Report;
@@ -87,53 +92,80 @@ impl Test {
     }
 }
 
-/// State that the tests of the target share.
-pub struct Target<'w> {
-    /// The source tree.
-    pub workspace: &'w Workspace,
-    packages: OnceCell<Packages>,
+/// State that all workers share.
+struct Shared<'w> {
+    workspace: &'w Workspace,
+    packages: OnceLock<Packages>,
     /// Descriptions to build, loaded before the first of them is needed.
     names: Vec<&'static str>,
-    built: OnceCell<(Vec<System>, Build)>,
+    built: OnceLock<(Vec<System>, Build)>,
+    /// Held while the above are made, so that one worker makes them.
+    making: Mutex<()>,
 }
 
-impl<'w> Target<'w> {
-    fn new(workspace: &'w Workspace, tests: &[Test]) -> Target<'w> {
+impl<'w> Shared<'w> {
+    fn new(workspace: &'w Workspace, tests: &[Test]) -> Shared<'w> {
         let mut names: Vec<&str> = tests.iter().flat_map(Test::systems).collect();
         names.sort();
         names.dedup();
-        Target { workspace, packages: OnceCell::new(), names, built: OnceCell::new() }
+        Shared { workspace, packages: OnceLock::new(), names, built: OnceLock::new(), making: Mutex::new(()) }
     }
 
+    fn build(&self) -> Result<&(Vec<System>, Build)> {
+        let _made_once = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(built) = self.built.get() {
+            return Ok(built);
+        }
+        let packages = Packages::find(self.workspace)?;
+        let load = |name: &&str| System::load(self.workspace, &packages, name);
+        let systems = self.names.iter().map(load).collect::<Result<Vec<System>>>()?;
+        let build = Build::new(self.workspace, &packages, &systems.iter().collect::<Vec<_>>())?;
+        self.packages.get_or_init(|| packages);
+        Ok(self.built.get_or_init(|| (systems, build)))
+    }
+}
+
+/// The target as one worker sees it.
+pub struct Target<'w> {
+    /// The source tree.
+    pub workspace: &'w Workspace,
+    shared: &'w Shared<'w>,
+    /// Folder of `target/tench` for the worker's boot files.
+    label: String,
+}
+
+impl Target<'_> {
     /// Returns the workspace's packages.
     pub fn packages(&self) -> Result<&Packages> {
-        if self.packages.get().is_none() {
-            let _ = self.packages.set(Packages::find(self.workspace)?);
-        }
-        Ok(self.packages.get().unwrap_or_else(|| unreachable!("it was set above")))
+        self.shared.build()?;
+        Ok(self.shared.packages.get().unwrap_or_else(|| unreachable!("it was set with the build")))
     }
 
     /// Returns a system description, and the build of everything that the tests boot.
     pub fn get(&self, name: &str) -> Result<(System, &Build)> {
-        if self.built.get().is_none() {
-            let load = |name: &&str| System::load(self.workspace, self.packages()?, name);
-            let systems = self.names.iter().map(load).collect::<Result<Vec<System>>>()?;
-            let build = Build::new(self.workspace, self.packages()?, &systems.iter().collect::<Vec<_>>())?;
-            let _ = self.built.set((systems, build));
-        }
-        let (systems, build) = self.built.get().unwrap_or_else(|| unreachable!("it was set above"));
+        let (systems, build) = self.shared.build()?;
         let system = systems.iter().find(|system| system.name == name);
         Ok((system.unwrap_or_else(|| unreachable!("each test's system is in the list")).clone(), build))
+    }
+
+    /// Writes the boot files of a system, with further host files in the archive, over the worker's last ones.
+    pub fn prepare(&self, build: &Build, system: &System, with: &[String]) -> Result<BootFiles> {
+        prepare::prepare(self.workspace, build, system, &self.label, with)
+    }
+
+    /// Writes programs that must be refused, and valid ones beside them; returns them as arguments for
+    /// [`prepare`](Self::prepare).
+    pub fn corpus(&self) -> Result<Vec<String>> {
+        prepare::corpus(self.workspace, &self.label)
     }
 }
 
 /// Runs a check as a test.
-fn judge(workspace: &Workspace, check: &Check, report: &mut Report) -> Result<()> {
+fn judge(workspace: &Workspace, check: &Check, report: &Report) -> Result<()> {
     let name = format!("check/{}", check.name);
     match check.missing() {
         Some(missing) => report.ignored(&name, &missing),
         None => {
-            report.running(&name);
             check.run(workspace)?;
             report.passed(&name);
         }
@@ -141,8 +173,30 @@ fn judge(workspace: &Workspace, check: &Check, report: &mut Report) -> Result<()
     Ok(())
 }
 
-/// Runs the tests that the filter selects; returns status 1 if one failed, or if there was none.
-pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
+/// Runs a test.
+fn run_one(test: &Test, target: &Target, bless: bool, report: &Report) {
+    let name = test.name();
+    report.begin(&name, !matches!(test, Test::Check(_) | Test::Scenario(_) | Test::Figures(_)));
+    let outcome = match test {
+        Test::Check(check) => judge(target.workspace, check, report),
+        Test::Host => host::run(target, report),
+        Test::Crash => crash::run(target, report),
+        Test::Cases(boot) => cases::run(target, *boot, report),
+        Test::Seed => seed::run(target, report),
+        Test::Isolation => isolation::run(target, report),
+        Test::Authority => authority::run(target, bless, report),
+        Test::Scenario(scenario) => scenario.run(target, bless, report),
+        Test::Figures(experiment) => figures::run(target, experiment, report),
+        Test::Long(long) => host::run_long(target, long, report),
+    };
+    if let Err(error) = outcome {
+        report.failed(&name, &format!("{error:?}"));
+    }
+    report.end(&name);
+}
+
+/// Returns the tests that there are, and that the filter selects: the checks first.
+fn select(workspace: &Workspace, options: &TestOptions) -> Result<Vec<Test>> {
     let mut tests: Vec<Test> = Check::ALL.into_iter().map(Test::Check).collect();
     tests.extend([Test::Host, Test::Crash]);
     tests.extend(cases::Boot::ALL.map(Test::Cases));
@@ -155,29 +209,31 @@ pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
     if let Some(filter) = &options.filter {
         tests.retain(|test| test.name().contains(filter.as_str()));
     }
+    Ok(tests)
+}
+
+/// Runs the tests that the filter selects; returns status 1 if one failed, or if there was none.
+pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
+    let tests = select(workspace, options)?;
     if options.list {
         tests.iter().for_each(|test| println!("{}", test.name()));
         return Ok(0);
     }
+    let report = Report::new(tests.len());
+    let shared = Shared::new(workspace, &tests);
+    let target = |worker: usize| Target { workspace, shared: &shared, label: format!("tests-{worker}") };
+    let (checks, others): (Vec<&Test>, Vec<&Test>) = tests.iter().partition(|test| matches!(test, Test::Check(_)));
+    checks.iter().for_each(|check| run_one(check, &target(0), options.bless, &report));
 
-    let target = Target::new(workspace, &tests);
-    let mut report = Report::new();
-    for test in &tests {
-        let outcome = match test {
-            Test::Check(check) => judge(workspace, check, &mut report),
-            Test::Host => host::run(&target, &mut report),
-            Test::Crash => crash::run(&target, &mut report),
-            Test::Cases(boot) => cases::run(&target, *boot, &mut report),
-            Test::Seed => seed::run(&target, &mut report),
-            Test::Isolation => isolation::run(&target, &mut report),
-            Test::Authority => authority::run(&target, options.bless, &mut report),
-            Test::Scenario(scenario) => scenario.run(&target, options.bless, &mut report),
-            Test::Figures(experiment) => figures::run(&target, experiment, &mut report),
-            Test::Long(long) => host::run_long(&target, long, &mut report),
-        };
-        if let Err(error) = outcome {
-            report.failed(&test.name(), &format!("{error:?}"));
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let workers = options.jobs.map_or(processors, usize::from).min(others.len());
+    let next = AtomicUsize::new(0);
+    let work = |worker: usize| {
+        let target = target(worker);
+        while let Some(test) = others.get(next.fetch_add(1, Ordering::Relaxed)) {
+            run_one(test, &target, options.bless, &report);
         }
-    }
+    };
+    thread::scope(|scope| (0..workers).for_each(|worker| drop(scope.spawn(move || work(worker)))));
     Ok(u8::from(!report.close()))
 }

@@ -1,85 +1,120 @@
-//! Output of a test run: a line for each test as it ends, the failures again at the end, and the sum.
+//! Output of a test run: a line for each test as it ends, the failures again at the end, and the sum. Several workers
+//! report at once.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Collects results and shows them.
 pub struct Report {
+    results: Mutex<Results>,
+    /// Number of stages of the run.
+    stages: usize,
+    started: Instant,
+    /// Shows what is running, on a terminal only.
+    bar: ProgressBar,
+}
+
+#[derive(Default)]
+struct Results {
     passed: usize,
     failures: Vec<(String, String)>,
     ignored: Vec<(String, String)>,
-    started: Instant,
-    /// Shows the running test, on a terminal only.
-    spinner: ProgressBar,
+    /// Names of the stages that are running.
+    running: Vec<String>,
+    /// Number of stages that have ended.
+    ended: usize,
 }
 
-impl Report {
-    pub fn new() -> Report {
-        let spinner = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-            spinner.set_style(style);
-        }
-        Report { passed: 0, failures: Vec::new(), ignored: Vec::new(), started: Instant::now(), spinner }
-    }
-
-    /// Shows that a test is running.
-    pub fn running(&self, name: &str) {
-        self.spinner.reset_elapsed();
-        self.spinner.set_message(name.to_owned());
-        self.spinner.enable_steady_tick(Duration::from_millis(200));
-    }
-
-    /// Shows a line that is not a result.
-    pub fn say(&self, line: &str) {
-        self.spinner.suspend(|| println!("{line}"));
-    }
-
-    /// Records that a test passed.
-    pub fn passed(&mut self, name: &str) {
-        self.passed += 1;
-        self.say(&format!("test {name} ... ok"));
-    }
-
-    /// Records that a test failed; `why` may have several lines.
-    pub fn failed(&mut self, name: &str, why: &str) {
-        self.say(&format!("test {name} ... FAILED"));
-        self.failures.push((name.to_owned(), why.trim_end().to_owned()));
-    }
-
-    /// Records that a test could not be judged here.
-    pub fn ignored(&mut self, name: &str, why: &str) {
-        self.say(&format!("test {name} ... ignored: {why}"));
-        self.ignored.push((name.to_owned(), why.to_owned()));
-    }
-
-    /// Records that many tests passed that were shown elsewhere.
-    pub fn count_passed(&mut self, number: usize) {
-        self.passed += number;
-    }
-
-    /// Shows the failures and the sum. Returns whether no test failed.
-    pub fn close(self) -> bool {
-        self.spinner.finish_and_clear();
-        for (name, why) in &self.failures {
-            println!("\n---- {name} ----\n{why}");
-        }
-        if self.passed + self.failures.len() + self.ignored.len() == 0 {
-            println!("no test has that in its name; ./tench test --list shows them");
-            return false;
-        }
-        if !self.failures.is_empty() {
-            let names: Vec<&str> = self.failures.iter().map(|(name, _)| name.as_str()).collect();
-            println!("\nfailed: {}", names.join(", "));
-        }
-        println!("\n{}, in {} s", self.sum(), self.started.elapsed().as_secs());
-        self.failures.is_empty()
-    }
-
+impl Results {
     /// Returns the closing line.
     fn sum(&self) -> String {
         let ignored = if self.ignored.is_empty() { String::new() } else { format!(", {} ignored", self.ignored.len()) };
         format!("{} passed, {} failed{ignored}", self.passed, self.failures.len())
+    }
+}
+
+impl Report {
+    /// Makes a report of a run of so many stages.
+    pub fn new(stages: usize) -> Report {
+        let bar = ProgressBar::new(stages as u64);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {pos} of {len} in {elapsed}, now {msg}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Report { results: Mutex::default(), stages, started: Instant::now(), bar }
+    }
+
+    fn results(&self) -> MutexGuard<'_, Results> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows that a stage begins: in the bar, and where there is no terminal as a line if the stage is long.
+    pub fn begin(&self, stage: &str, is_long: bool) {
+        let mut results = self.results();
+        results.running.push(stage.to_owned());
+        self.bar.set_message(results.running.join(", "));
+        if is_long && self.bar.is_hidden() {
+            let (ended, seconds) = (results.ended, self.started.elapsed().as_secs());
+            println!("{stage}: begins; {ended} of {} stages have ended in {seconds} s", self.stages);
+        }
+    }
+
+    /// Shows that a stage has ended.
+    pub fn end(&self, stage: &str) {
+        let mut results = self.results();
+        results.running.retain(|running| running != stage);
+        results.ended += 1;
+        self.bar.set_message(results.running.join(", "));
+        self.bar.inc(1);
+    }
+
+    /// Shows a line that is not a result.
+    pub fn say(&self, line: &str) {
+        self.bar.suspend(|| println!("{line}"));
+    }
+
+    /// Records that a test passed.
+    pub fn passed(&self, name: &str) {
+        self.results().passed += 1;
+        self.say(&format!("test {name} ... ok"));
+    }
+
+    /// Records that a test failed; `why` may have several lines.
+    pub fn failed(&self, name: &str, why: &str) {
+        self.results().failures.push((name.to_owned(), why.trim_end().to_owned()));
+        self.say(&format!("test {name} ... FAILED"));
+    }
+
+    /// Records that a test could not be judged here.
+    pub fn ignored(&self, name: &str, why: &str) {
+        self.results().ignored.push((name.to_owned(), why.to_owned()));
+        self.say(&format!("test {name} ... ignored: {why}"));
+    }
+
+    /// Records that many tests passed that were shown elsewhere.
+    pub fn count_passed(&self, number: usize) {
+        self.results().passed += number;
+    }
+
+    /// Shows the failures and the sum. Returns whether no test failed.
+    pub fn close(&self) -> bool {
+        self.bar.finish_and_clear();
+        let results = self.results();
+        for (name, why) in &results.failures {
+            println!("\n---- {name} ----\n{why}");
+        }
+        if results.passed + results.failures.len() + results.ignored.len() == 0 {
+            println!("no test has that in its name; ./tench test --list shows them");
+            return false;
+        }
+        if !results.failures.is_empty() {
+            let names: Vec<&str> = results.failures.iter().map(|(name, _)| name.as_str()).collect();
+            println!("\nfailed: {}", names.join(", "));
+        }
+        println!("\n{}, in {} s", results.sum(), self.started.elapsed().as_secs());
+        results.failures.is_empty()
     }
 }
 
@@ -89,18 +124,18 @@ mod tests {
 
     #[test]
     fn the_sum_counts_everything() {
-        let mut report = Report::new();
+        let report = Report::new(1);
         report.count_passed(3);
         report.passed("one");
-        assert_eq!(report.sum(), "4 passed, 0 failed");
+        assert_eq!(report.results().sum(), "4 passed, 0 failed");
         report.failed("two", "because");
         report.ignored("three", "reasons");
-        assert_eq!(report.sum(), "4 passed, 1 failed, 1 ignored");
+        assert_eq!(report.results().sum(), "4 passed, 1 failed, 1 ignored");
         assert!(!report.close());
     }
 
     #[test]
     fn a_run_without_tests_is_no_success() {
-        assert!(!Report::new().close());
+        assert!(!Report::new(0).close());
     }
 }

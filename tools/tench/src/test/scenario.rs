@@ -19,7 +19,6 @@ use super::Target;
 use super::report::Report;
 use super::transcript;
 use crate::build::Kernel;
-use crate::prepare;
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Outcome, PROMPT, Patience, Step};
 use crate::workspace::{self, Workspace};
@@ -147,9 +146,8 @@ fn set(machine: &mut Machine, word: &str) -> Result<()> {
 
 impl Scenario {
     /// Plays the scenario and compares, or with `bless` writes the result.
-    pub fn run(&self, target: &Target, bless: bool, report: &mut Report) -> Result<()> {
+    pub fn run(&self, target: &Target, bless: bool, report: &Report) -> Result<()> {
         let name = format!("scenario/{}", self.name);
-        report.running(&name);
         let text = workspace::read_text(&self.path)?;
         let mut plan = Plan::parse(&text)?;
         plan.machine.cores = self.cores.unwrap_or(plan.machine.cores);
@@ -157,8 +155,8 @@ impl Scenario {
         let steps = if script.is_file() { script::parse(&workspace::read_text(&script)?)? } else { plan.steps() };
         let (system, build) = target.get(self.system)?;
         let build = &build.clone().with_kernel(target.workspace, target.packages()?, &system, plan.kernel)?;
-        let with = if plan.broken { prepare::corpus(target.workspace)? } else { Vec::new() };
-        let files = prepare::prepare(target.workspace, build, &system, self.system, &with)?;
+        let with = if plan.broken { target.corpus()? } else { Vec::new() };
+        let files = target.prepare(build, &system, &with)?;
         let mut symbols = build.symbols(target.workspace, &system)?;
         // Symbols help a person, but source lines move, so symbols are not compared.
         let mut explained = Vec::new();

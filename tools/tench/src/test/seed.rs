@@ -9,7 +9,6 @@ use miette::Result;
 
 use super::Target;
 use super::report::Report;
-use crate::prepare;
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, Patience, Step};
 
@@ -24,10 +23,9 @@ const TIMES: usize = 3;
 const COMMAND_THERE: &str = "cores run 1 fault data";
 const TIMES_THERE: usize = 12;
 
-pub fn run(target: &Target, report: &mut Report) -> Result<()> {
-    report.running("seed");
+pub fn run(target: &Target, report: &Report) -> Result<()> {
     let (system, build) = target.get(SYSTEM)?;
-    let files = prepare::prepare(target.workspace, build, &system, SYSTEM, &[])?;
+    let files = target.prepare(build, &system, &[])?;
     let boot = |seed: u64| -> Result<Vec<String>> {
         let machine = Machine { icount: true, seed, ..Machine::default() };
         let steps = [(); TIMES].map(|()| Step::Line(COMMAND.to_owned()));
@@ -38,7 +36,6 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
         None => report.passed("seed"),
         Some(problem) => report.failed("seed", &problem),
     }
-    report.running("seed/cores");
     let boot = || -> Result<Faults> {
         let machine = Machine { icount: true, seed: 5, cores: 2, ..Machine::default() };
         let here = [COMMAND; TIMES].into_iter();

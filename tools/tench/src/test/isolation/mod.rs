@@ -18,7 +18,6 @@ use miette::{Result, miette};
 use super::Target;
 use super::report::Report;
 use crate::console::{self, Console};
-use crate::prepare;
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Patience, Step};
 use crate::workspace;
@@ -34,8 +33,7 @@ const RUNNING: &str = "core 1 replied 20 times";
 const RAM: (u64, u64) = (0x4000_0000, 256 << 20);
 
 /// Runs the test.
-pub fn run(target: &Target, report: &mut Report) -> Result<()> {
-    report.running("isolation");
+pub fn run(target: &Target, report: &Report) -> Result<()> {
     let (system, build) = target.get(SYSTEM)?;
     let linked = Linked::read(build.kernel(&system)?)?;
     match linked.outside() {
@@ -44,7 +42,7 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
             report.failed("isolation/image", &format!("{section} can be written, but lies outside of the image"))
         }
     }
-    let files = prepare::prepare(target.workspace, build, &system, "isolation", &[])?;
+    let files = target.prepare(build, &system, &[])?;
     let machine = Machine { icount: true, cores: 2, memory: format!("{}M", RAM.1 >> 20), ..Machine::default() };
     let mut command = machine.command(&files, Serial::Pipe);
     let (socket, saved) = (console::socket(), files.image.with_file_name("memory"));
