@@ -139,6 +139,7 @@ fn client() -> Option<Result<(), String>> {
         latency::PEER => Some(latency::peer()),
         "soak-client" => Some(soak::client()),
         "cores-child" => Some(cores::child()),
+        "cores-partner" => Some(cores::partner()),
         "cores-holder" => Some(cores::holder()),
         "spawn-kill-child" => Some(spawn_kill::child()),
         _ => None,

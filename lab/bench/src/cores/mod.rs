@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!   bench cores              the channel alone: both of its sides played by one thread, and by two that sleep
-//!   bench cores remote       on two cores: pings and programs by the monitors of both
+//!   bench cores remote       on two cores: a channel that both poll; pings and programs by the monitors of both
 //!   bench cores work         on eight cores: work independent of the other cores
 //!   bench cores share        on eight cores: a frame that others have copies of
 //! ```
 //! | key | what |
 //! |---|---|
 //! | `poll_W` | a request of `W` words and its reply, of as many, over a channel whose sides poll: the work of one side, half of both |
+//! | `poll_W_between` | the same between processes on two cores, both of which run |
 //! | `poll_W_of_N` | this for each of `N` requests in flight together |
 //! | `doorbell_W`, `doorbell_W_of_N` | these over a channel whose sides are two threads of one core that sleep: both sides and the kernel, with doorbells, interrupts and switches |
 //! | `doorbell` | two such threads that notify each other in turn, without a channel |
@@ -25,6 +26,7 @@
 //! Instructions are those of all cores together: the counter of the emulated processor counts what the whole machine
 //! executes. The cost of reading the counter is subtracted where it matters.
 
+mod between;
 mod channel;
 mod doorbell;
 mod remote;
@@ -40,6 +42,7 @@ use tench_monitor_interface::Monitor;
 use tench_monitor_interface::protocol::State;
 use tench_names_interface::Names;
 
+pub use between::partner;
 pub use share::holder;
 pub use work::child;
 

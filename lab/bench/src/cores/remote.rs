@@ -14,7 +14,7 @@ use tench_monitor_interface::Monitor;
 use tench_monitor_interface::protocol::Condition;
 
 use super::channel::{TIMES, WARM_UP, mean};
-use super::{TOGETHER, by_number, monitor, percent, problem};
+use super::{TOGETHER, between, by_number, monitor, percent, problem};
 use crate::figure;
 
 /// Program that is started, with its zero byte.
@@ -39,7 +39,7 @@ pub fn run() -> Result<(), String> {
     percent("spawn_percent", remote, local);
     figure("server_local", ask(monitor, 0)?);
     figure("server_remote", ask(monitor, OTHER)?);
-    Ok(())
+    between::run(monitor)
 }
 
 /// Returns the cost of a request to the process server of a core, by a capability to its endpoint.
