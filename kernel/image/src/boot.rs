@@ -11,7 +11,7 @@ use tench_arch_aarch64::cores::{self, Cores};
 use tench_arch_aarch64::interrupts::{self, Devices, Interrupts};
 use tench_arch_aarch64::layout::Region;
 use tench_arch_aarch64::platform::{HEADER_SIZE, Platform, TOTAL_SIZE, used_size};
-use tench_arch_aarch64::{BASE, Machine, early, fatal, plan, start, timer, trap};
+use tench_arch_aarch64::{BASE, Machine, early, fatal, plan, power, start, timer, trap};
 use tench_kernel::boot::{Plan, first_process};
 use tench_kernel::latency_tracer::{self, edge};
 use tench_kernel::thread::{OBJECT_SIZE, THREAD_OFFSET, Thread};
@@ -63,6 +63,7 @@ fn core_boot(address: usize) -> Option<&'static CoreBoot> {
 
 /// Returns this core's view of the machine, after mapping all memory.
 fn machine(platform: &Platform, devices: Devices) -> Result<Machine, &'static str> {
+    power::set_conduit(platform.power);
     if let Some(serial) = platform.uart {
         early::set_port(BASE + serial.address as usize);
     }

@@ -24,6 +24,10 @@ pub struct Machine {
     pub gdb: bool,
     /// Seed of the random numbers that the machine gives the system at its start, in its device tree.
     pub seed: u64,
+    /// Type of the machine with its settings, as QEMU writes it.
+    pub board: &'static str,
+    /// Set if the guest can end the emulator with a status, through semihosting.
+    pub semihosting: bool,
     /// Path of a plug-in, if it is to have one.
     pub plugin: Option<PathBuf>,
 }
@@ -41,6 +45,8 @@ impl Default for Machine {
             idles: false,
             gdb: false,
             seed: SEED,
+            board: "virt,gic-version=3",
+            semihosting: true,
             plugin: None,
         }
     }
@@ -56,14 +62,16 @@ pub enum Serial {
 }
 
 impl Machine {
-    /// Returns the command that boots these files. The guest ends it through semihosting, which makes its status the
-    /// command's.
+    /// Returns the command that boots these files. The guest ends it: through semihosting, which makes its status the
+    /// command's, or else through the machine's firmware, with status 0.
     pub fn command(&self, files: &BootFiles, serial: Serial) -> Command {
         let mut command = Command::new(toolchain::QEMU);
-        command.args(["-machine", "virt,gic-version=3", "-cpu", &self.cpu, "-smp", &self.cores.to_string()]);
+        command.args(["-machine", self.board, "-cpu", &self.cpu, "-smp", &self.cores.to_string()]);
         command.args(["-seed", &self.seed.to_string()]);
         command.args(["-m", &self.memory, "-display", "none", "-nodefaults", "-no-reboot"]);
-        command.args(["-semihosting-config", "enable=on,target=native"]);
+        if self.semihosting {
+            command.args(["-semihosting-config", "enable=on,target=native"]);
+        }
         command.arg("-kernel").arg(&files.image).arg("-initrd").arg(&files.ram_disk);
         match serial {
             Serial::Terminal => command.args(["-serial", "mon:stdio"]),

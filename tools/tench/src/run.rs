@@ -39,10 +39,9 @@ pub fn run(workspace: &Workspace, options: &RunOptions) -> Result<u8> {
         memory: options.memory.clone(),
         cpu: options.cpu.clone(),
         icount: options.icount,
-        idles: false,
         gdb: options.gdb,
         seed: options.seed.unwrap_or_else(fresh_seed),
-        plugin: None,
+        ..Machine::default()
     };
     if options.seed.is_none() {
         eprintln!("addresses are chosen from --seed {}", machine.seed);

@@ -4,11 +4,11 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use arrayvec::ArrayVec;
 use smccc::psci::{self, AffinityState, LowestAffinityLevel, error::Error as PsciError};
-use smccc::{Hvc, Smc};
 use tench_abi::Error;
 use tench_abi::object::CorePower;
 
-use crate::platform::{Conduit, MAX_CORES, Platform};
+use crate::platform::{MAX_CORES, Platform};
+use crate::power::Firmware;
 
 /// Mask of the affinity fields in `MPIDR_EL1`, which identify a core.
 const AFFINITY: u64 = 0xff_00ff_ffff;
@@ -16,7 +16,6 @@ const AFFINITY: u64 = 0xff_00ff_ffff;
 /// The cores that the device tree names, in its order.
 pub struct Cores {
     affinities: ArrayVec<u64, MAX_CORES>,
-    power: Option<Conduit>,
     /// Index of this core.
     pub own: u64,
 }
@@ -30,7 +29,7 @@ impl Cores {
         let affinity = own_affinity();
         let own = platform.cores.iter().position(|core| *core == affinity);
         let own = own.ok_or("the device tree does not name this core")? as u64;
-        Ok(Cores { affinities: platform.cores.clone(), power: platform.power, own })
+        Ok(Cores { affinities: platform.cores.clone(), own })
     }
 
     /// Returns the number of cores.
@@ -49,11 +48,7 @@ impl Cores {
     /// `NoSuchCore`, `CoreRunning`, `CoreRefused`.
     pub fn start(&self, core: u64, image: u64, boot: u64) -> Result<(), Error> {
         let affinity = self.affinity(core).ok_or(Error::NoSuchCore)?;
-        let started = match self.power {
-            Some(Conduit::Hypervisor) => psci::cpu_on::<Hvc>(affinity, image, boot),
-            Some(Conduit::SecureMonitor) => psci::cpu_on::<Smc>(affinity, image, boot),
-            None => return Err(Error::CoreRefused),
-        };
+        let started = psci::cpu_on::<Firmware>(affinity, image, boot);
         started.map_err(|error| match error {
             PsciError::AlreadyOn | PsciError::OnPending => Error::CoreRunning,
             _ => Error::CoreRefused,
@@ -66,12 +61,7 @@ impl Cores {
     /// `NoSuchCore`, `CoreRefused`.
     pub fn power(&self, core: u64) -> Result<CorePower, Error> {
         let affinity = self.affinity(core).ok_or(Error::NoSuchCore)?;
-        let state = match self.power {
-            Some(Conduit::Hypervisor) => psci::affinity_info::<Hvc>(affinity, LowestAffinityLevel::All),
-            Some(Conduit::SecureMonitor) => psci::affinity_info::<Smc>(affinity, LowestAffinityLevel::All),
-            None => return Err(Error::CoreRefused),
-        };
-        match state {
+        match psci::affinity_info::<Firmware>(affinity, LowestAffinityLevel::All) {
             Ok(AffinityState::On) => Ok(CorePower::On),
             Ok(AffinityState::Off) => Ok(CorePower::Off),
             Ok(AffinityState::OnPending) => Ok(CorePower::Starting),
@@ -88,16 +78,9 @@ pub fn set_further() {
     IS_FURTHER.store(true, Ordering::Relaxed);
 }
 
-/// Stops this core for good if another core started it.
-pub fn stop_further() {
-    if IS_FURTHER.load(Ordering::Relaxed) {
-        // If the firmware is called in another way, or refuses, this core waits for ever.
-        let _ = psci::cpu_off::<Hvc>();
-        loop {
-            // SAFETY: waits for an interrupt; all are masked.
-            unsafe { core::arch::asm!("wfi", options(nomem, nostack)) };
-        }
-    }
+/// Returns whether another core's user code started this kernel.
+pub fn is_further() -> bool {
+    IS_FURTHER.load(Ordering::Relaxed)
 }
 
 /// Returns this core's affinity.

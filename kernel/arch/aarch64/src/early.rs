@@ -1,4 +1,4 @@
-//! Early output: a serial port that needs no driver. And power-off.
+//! Early output: a serial port that needs no driver.
 
 use core::fmt::Write;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -51,27 +51,5 @@ impl Write for Console {
             print(byte);
         }
         Ok(())
-    }
-}
-
-/// Semihosting operation: exit with a reason and a status.
-const SYS_EXIT_EXTENDED: u64 = 0x20;
-/// Reason: the application ended by itself.
-const APPLICATION_EXIT: u64 = 0x20026;
-/// PSCI function: switch the system off.
-const SYSTEM_OFF: u64 = 0x8400_0008;
-
-/// Powers the machine off: by semihosting, so that the emulator exits with `status`; without semihosting, by PSCI.
-pub fn power_off(status: u8) -> ! {
-    let block = [APPLICATION_EXIT, u64::from(status)];
-    // SAFETY: the host reads the two words and stops the machine; without semihosting this is an exception, which
-    // reports itself.
-    unsafe {
-        core::arch::asm!("hlt #0xf000", inout("x0") SYS_EXIT_EXTENDED => _, in("x1") block.as_ptr(), options(nostack))
-    };
-    // SAFETY: asks the firmware to switch off; nothing is needed afterwards.
-    unsafe { core::arch::asm!("hvc #0", inout("x0") SYSTEM_OFF => _, options(nostack)) };
-    loop {
-        core::hint::spin_loop();
     }
 }

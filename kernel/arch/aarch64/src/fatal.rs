@@ -5,9 +5,9 @@
 
 use core::fmt::Write;
 
-use crate::early::{Console, power_off};
+use crate::early::Console;
 use crate::trap::FatalFrame;
-use crate::{BASE, cores};
+use crate::{BASE, power};
 
 /// Exit status after a kernel panic or fault.
 pub const STATUS: u8 = 101;
@@ -29,11 +29,13 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     // The first address of a report is the current one; all others are return addresses.
     let _ = writeln!(out, "  at {here:#x}");
     backtrace(frame);
-    end()
+    power::off(STATUS)
 }
 
-/// Reports an exception in the kernel, or one of an unused kind.
+/// Reports an exception in the kernel, or one of an unused kind. While the machine is being switched off, an exception
+/// only means that the machine lacks a way to do it.
 pub fn exception(frame: &FatalFrame, vector: u64) -> ! {
+    power::go_on();
     let mut out = Console;
     let _ = writeln!(
         out,
@@ -47,13 +49,7 @@ pub fn exception(frame: &FatalFrame, vector: u64) -> ! {
     }
     let _ = writeln!(out, "sp  {:016x}\nstate {:#x}", frame.sp, frame.state);
     backtrace(frame.x[29] as usize);
-    end()
-}
-
-/// Powers the machine off, or stops this core if another has started it.
-fn end() -> ! {
-    cores::stop_further();
-    power_off(STATUS)
+    power::off(STATUS)
 }
 
 /// Prints the return addresses of the frame records, which lie in kernel memory at rising addresses.

@@ -14,7 +14,8 @@
 //! | `memory`      | zeroing and cache maintenance                                        |
 //! | `counter`     | retired instructions                                                 |
 //! | `float`       | floating-point registers                                             |
-//! | `early`       | the serial port for the earliest output, and power                   |
+//! | `early`       | the serial port for the earliest output                              |
+//! | `power`       | switching the machine off                                            |
 //! | `fatal`       | reports of panics and exceptions in the kernel                       |
 //! | `machine`     | all of it, as `tench_kernel::Arch`                                   |
 //!
@@ -46,6 +47,8 @@ pub mod machine;
 pub mod memory;
 #[cfg(target_os = "none")]
 pub mod paging;
+#[cfg(target_os = "none")]
+pub mod power;
 #[cfg(target_os = "none")]
 pub mod start;
 #[cfg(target_os = "none")]

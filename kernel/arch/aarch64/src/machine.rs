@@ -11,7 +11,7 @@ use crate::cores::Cores;
 use crate::interrupts::Interrupts;
 use crate::layout::{RAM_END, Region};
 use crate::platform::{MAX_BANKS, Platform};
-use crate::{BASE, cores, early, float, layout, memory, paging, start, timer, trap};
+use crate::{BASE, early, float, layout, memory, paging, power, start, timer, trap};
 
 /// One core of an AArch64 machine.
 pub struct Machine {
@@ -206,8 +206,7 @@ unsafe impl Arch for Machine {
         early::print(byte);
     }
     fn power_off(&mut self, status: u8) -> ! {
-        cores::stop_further();
-        early::power_off(status)
+        power::off(status)
     }
     #[inline]
     fn instructions(&self) -> u64 {

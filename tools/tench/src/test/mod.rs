@@ -5,6 +5,7 @@
 //! | `check/NAME` | format, lints, documentation | [`crate::check`] |
 //! | `host` | everything that `cargo test` runs on this machine, the kernel and its model also without preemption points | [`host`] |
 //! | `crash` | reports when the kernel or an essential server fails | [`crash`] |
+//! | `machines` | machines that differ from the usual one | [`machines`] |
 //! | `cases` | the named cases, on the target, in one boot | [`cases`] |
 //! | `cases/2-cores`, `cases/4-cores` | the cases on the first core of a machine with so many | [`cases`] |
 //! | `cases/non-preemptible` | the cases with the kernel whose long operations never let interrupts in | [`cases`] |
@@ -26,6 +27,7 @@ mod crash;
 mod figures;
 mod host;
 mod isolation;
+mod machines;
 mod report;
 mod scenario;
 mod seed;
@@ -52,6 +54,7 @@ enum Test {
     Check(Check),
     Host,
     Crash,
+    Machines,
     Cases(cases::Boot),
     Seed,
     Isolation,
@@ -67,6 +70,7 @@ impl Test {
             Test::Check(check) => format!("check/{}", check.name),
             Test::Host => "host".to_owned(),
             Test::Crash => "crash".to_owned(),
+            Test::Machines => "machines".to_owned(),
             Test::Cases(boot) => boot.name(),
             Test::Seed => "seed".to_owned(),
             Test::Isolation => "isolation".to_owned(),
@@ -82,6 +86,7 @@ impl Test {
         match self {
             Test::Check(_) | Test::Host | Test::Long(_) => Vec::new(),
             Test::Crash => vec![crash::SYSTEM, crash::SYSTEM_OF_SEVERAL],
+            Test::Machines => vec![machines::SYSTEM],
             Test::Cases(_) => vec![cases::SYSTEM],
             Test::Seed => vec![seed::SYSTEM],
             Test::Isolation => vec![isolation::SYSTEM],
@@ -181,6 +186,7 @@ fn run_one(test: &Test, target: &Target, bless: bool, report: &Report) {
         Test::Check(check) => judge(target.workspace, check, report),
         Test::Host => host::run(target, report),
         Test::Crash => crash::run(target, report),
+        Test::Machines => machines::run(target, report),
         Test::Cases(boot) => cases::run(target, *boot, report),
         Test::Seed => seed::run(target, report),
         Test::Isolation => isolation::run(target, report),
@@ -198,7 +204,7 @@ fn run_one(test: &Test, target: &Target, bless: bool, report: &Report) {
 /// Returns the tests that there are, and that the filter selects: the checks first.
 fn select(workspace: &Workspace, options: &TestOptions) -> Result<Vec<Test>> {
     let mut tests: Vec<Test> = Check::ALL.into_iter().map(Test::Check).collect();
-    tests.extend([Test::Host, Test::Crash]);
+    tests.extend([Test::Host, Test::Crash, Test::Machines]);
     tests.extend(cases::Boot::ALL.map(Test::Cases));
     tests.extend([Test::Seed, Test::Isolation, Test::Authority]);
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
