@@ -10,7 +10,7 @@ use tench_abi::object::entry_path;
 use tench_arch_aarch64::cores::{self, Cores};
 use tench_arch_aarch64::interrupts::{self, Devices, Interrupts};
 use tench_arch_aarch64::layout::Region;
-use tench_arch_aarch64::platform::{HEADER_SIZE, Platform, TOTAL_SIZE, used_size};
+use tench_arch_aarch64::platform::{self, HEADER_SIZE, Platform, TOTAL_SIZE, used_size};
 use tench_arch_aarch64::{BASE, Machine, early, fatal, plan, power, start, timer, trap};
 use tench_kernel::boot::{Plan, first_process};
 use tench_kernel::latency_tracer::{self, edge};
@@ -61,12 +61,13 @@ fn core_boot(address: usize) -> Option<&'static CoreBoot> {
     (boot.magic == CORE_MAGIC).then_some(boot)
 }
 
-/// Returns this core's view of the machine, after mapping all memory.
-fn machine(platform: &Platform, devices: Devices) -> Result<Machine, &'static str> {
+/// Returns this core's view of the machine that `tree` describes, after mapping all memory.
+fn machine(tree: &[u8], platform: &Platform, devices: Devices) -> Result<Machine, &'static str> {
     power::set_conduit(platform.power);
     if let Some(serial) = platform.uart {
         early::set_port(BASE + serial.address as usize);
     }
+    platform.check(tree)?;
     for bank in &platform.memory {
         // SAFETY: the device tree says that there is memory; there was no trap yet.
         unsafe { start::map_memory(bank.start, bank.end) };
@@ -75,20 +76,21 @@ fn machine(platform: &Platform, devices: Devices) -> Result<Machine, &'static st
     let redistributor = regions.find_map(|region| {
         interrupts::redistributor(BASE + region.start as usize, region.size() as usize, cores::own_affinity())
     });
-    let redistributor = redistributor.ok_or("no redistributor for this core")?;
+    let redistributor = redistributor.ok_or("its interrupt controller has no redistributor for this core")?;
     let controller = Interrupts::new(BASE + platform.distributor.start as usize, redistributor, devices);
     timer::init();
     Ok(Machine::new(controller, Cores::new(platform)?, platform))
 }
 
-/// Boots the core on which the machine begins.
+/// Boots the core on which the machine begins. A machine that the kernel does not know is refused without a report.
 fn boot_first(tree_address: usize) -> Result<usize, &'static str> {
-    let tree = trimmed_tree(tree_address)?;
-    let platform = Platform::read(tree, tree_address as u64)?;
-    let machine = machine(&platform, Devices::Ours)?;
+    let tree = trimmed_tree(tree_address).unwrap_or_else(|reason| fatal::refuse(None, reason));
+    let board = || platform::board(tree);
+    let platform = Platform::read(tree, tree_address as u64).unwrap_or_else(|reason| fatal::refuse(board(), reason));
+    let machine = machine(tree, &platform, Devices::Ours).unwrap_or_else(|reason| fatal::refuse(board(), reason));
     let core = machine.core();
 
-    let ramdisk = platform.ramdisk.ok_or("no RAM disk; boot with the host tool")?;
+    let ramdisk = platform.ramdisk.unwrap_or_else(|| fatal::refuse(board(), "it has no RAM disk (-initrd)"));
     // SAFETY: the boot loader put the RAM disk there; a header is plain numbers, valid whatever they are.
     let header = unsafe { &*((BASE + ramdisk.start as usize) as *const Header) };
     let archive = archive(header, ramdisk).ok_or("the RAM disk's header is damaged")?;
@@ -122,7 +124,7 @@ fn boot_further(boot: &CoreBoot) -> Result<usize, &'static str> {
         core::slice::from_raw_parts((BASE + boot.device_tree as usize) as *const u8, boot.device_tree_size as usize)
     };
     let platform = Platform::read(tree, boot.device_tree)?;
-    let machine = machine(&platform, Devices::OfAnother)?;
+    let machine = machine(tree, &platform, Devices::OfAnother)?;
     if machine.core() != boot.core {
         return Err("this is not the core that the boot page is for");
     }

@@ -1,4 +1,4 @@
-//! Fatal errors: a panic, or an exception in the kernel.
+//! Fatal errors: a panic, or an exception in the kernel; and machines that it does not know.
 //!
 //! Prints the registers and a backtrace as bare addresses, for which the host tool finds names. Then the machine powers
 //! off with a status for this. On a core that another core has started, only that core stops, and the others continue.
@@ -29,6 +29,17 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     // The first address of a report is the current one; all others are return addresses.
     let _ = writeln!(out, "  at {here:#x}");
     backtrace(frame);
+    power::off(STATUS)
+}
+
+/// Says why the kernel cannot run on a machine, with the board's name if that is known, and powers off.
+pub fn refuse(board: Option<&str>, reason: &str) -> ! {
+    let board = board.unwrap_or("of unknown type");
+    let _ = writeln!(
+        Console,
+        "\ntench: cannot boot on this machine ({board}): {reason}\n\
+         tench: start it with ./tench run, or QEMU with -machine virt,gic-version=3"
+    );
     power::off(STATUS)
 }
 

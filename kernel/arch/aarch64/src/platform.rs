@@ -177,10 +177,10 @@ pub fn used_size(header: &[u8; HEADER_SIZE]) -> Option<u32> {
 }
 
 impl Platform {
-    /// Reads the device tree, which lies at `address`.
+    /// Reads the device tree, which lies at `address`. What it lacks, [`check`](Platform::check) says.
     ///
     /// # Errors
-    /// A sentence, if the tree cannot be understood or lacks what the kernel needs.
+    /// A sentence, if the tree cannot be understood.
     pub fn read(tree: &[u8], address: u64) -> Result<Platform, &'static str> {
         let tree_region = Region::new(address, tree.len() as u64).ok_or("the device tree lies nowhere")?;
         let tree = Fdt::new(tree).map_err(|_| "the device tree is damaged")?;
@@ -199,7 +199,6 @@ impl Platform {
                 platform.add(node, &facts, cells)?;
             }
         }
-        platform.check()?;
         Ok(platform)
     }
 
@@ -286,19 +285,38 @@ impl Platform {
         Ok(())
     }
 
-    /// Checks that the description has everything that the kernel needs.
-    fn check(&self) -> Result<(), &'static str> {
+    /// Checks that the description, which is that of `tree`, has everything that the kernel needs.
+    ///
+    /// # Errors
+    /// A sentence that says what the tree has or lacks, and what is needed.
+    pub fn check(&self, tree: &[u8]) -> Result<(), &'static str> {
         if self.memory.is_empty() {
-            return Err("the device tree names no memory");
+            return Err("its device tree names no memory");
         }
         if self.distributor.is_empty() || self.redistributors.is_empty() {
-            return Err("the machine has no interrupt controller of version 3");
+            return Err(if has_old_controller(tree) {
+                "it has a GICv2 interrupt controller, and Tench needs a GICv3"
+            } else {
+                "its device tree names no interrupt controller that Tench knows, and Tench needs a GICv3"
+            });
         }
         if !(16..32).contains(&self.timer_interrupt) {
-            return Err("the machine has no virtual timer");
+            return Err("its device tree names no timer that Tench knows, and Tench needs Arm's generic timer");
         }
         Ok(())
     }
+}
+
+/// Returns whether a device tree names an interrupt controller of version 2.
+fn has_old_controller(tree: &[u8]) -> bool {
+    let names = ["arm,cortex-a15-gic", "arm,cortex-a9-gic", "arm,cortex-a7-gic", "arm,gic-400"];
+    Fdt::new(tree).is_ok_and(|tree| tree.root().children().any(|node| Facts::read(node).is(&names)))
+}
+
+/// Returns the board's name in a device tree, if it has one.
+pub fn board(tree: &[u8]) -> Option<&str> {
+    let names = Facts::read(Fdt::new(tree).ok()?.root()).compatible;
+    names.split(|byte| *byte == 0).next().and_then(|name| str::from_utf8(name).ok())
 }
 
 /// Inserts a range into a sorted list and joins it with adjacent ones. Leaves out empty ranges.

@@ -3,21 +3,39 @@
 //! A machine may serve no semihosting, and may call its firmware by either instruction. There the emulator must end by
 //! itself when the guest powers off, after `poweroff` as after a panic, and nothing may be reported about the ways to
 //! power off that the machine lacks.
+//!
+//! On a machine that the kernel cannot use, it must say what it has found, what it needs and what to do, and power off
+//! without a report of a panic.
 
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use miette::Result;
+use miette::{Result, miette};
 
 use super::Target;
 use super::report::Report;
 use crate::prepare::BootFiles;
+use crate::process;
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Outcome, Patience, Step};
+use crate::toolchain;
 use crate::workspace;
 
 /// System description that is booted.
 pub const SYSTEM: &str = "peers";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(20), total: Duration::from_secs(60) };
+
+/// Damage to what the machine is started with.
+enum Damage {
+    None,
+    /// The RAM disk has this content.
+    RamDisk(&'static [u8]),
+    /// The kernel begins with this instruction, before what it begins with otherwise.
+    FirstInstruction(u32),
+    /// These words of the device tree are replaced by others of the same length.
+    DeviceTree(&'static [(&'static str, &'static str)]),
+}
 
 /// A machine, and what must happen on it.
 struct Unusual {
@@ -25,8 +43,7 @@ struct Unusual {
     board: &'static str,
     semihosting: bool,
     cores: u32,
-    /// Damages the boot files.
-    damage: fn(&BootFiles) -> Result<()>,
+    damage: Damage,
     /// The lines that are typed.
     typed: &'static [&'static str],
     status: u8,
@@ -34,67 +51,139 @@ struct Unusual {
     expected: &'static [&'static str],
 }
 
-/// Panics of the kernel, and what it says when an exception is reported.
+/// Beginning of a report about a panic or an exception.
 const PANIC: &str = "panic: kernel:";
+/// The usual board.
+const USUAL: &str = "virt,gic-version=3";
 /// Board whose firmware is called by `smc`.
 const SECURE_MONITOR: &str = "virt,gic-version=3,virtualization=on";
 /// Commands that stop the second core by a panic of its kernel, and show that.
 const STOP: &[&str] = &["cores run 1 end-kernel", "cores", "poweroff 3"];
 const STOPPED: &[&str] = &["monitor: core 1 has stopped", "1 of 2 cores run"];
 
-const MACHINES: [Unusual; 4] = [
-    Unusual {
-        name: "machines/without-semihosting",
-        board: "virt,gic-version=3",
-        semihosting: false,
-        cores: 1,
-        damage: |_| Ok(()),
-        typed: &["poweroff 3"],
-        status: 0,
-        expected: &["tench> poweroff 3"],
-    },
+/// Status of a kernel that has refused a machine, and its advice.
+const REFUSED: u8 = 101;
+const ADVICE: &str = "start it with ./tench run, or QEMU with -machine virt,gic-version=3";
+
+impl Unusual {
+    /// Returns a machine on which things are typed.
+    const fn powers_off(name: &'static str, board: &'static str, semihosting: bool, cores: u32) -> Unusual {
+        let (typed, expected): (&[&str], &[&str]) =
+            if cores > 1 { (STOP, STOPPED) } else { (&["poweroff 3"], &["tench> poweroff 3"]) };
+        let status = if semihosting { 3 } else { 0 };
+        Unusual { name, board, semihosting, cores, damage: Damage::None, typed, status, expected }
+    }
+
+    /// Returns a machine that the kernel refuses.
+    const fn refused(
+        name: &'static str,
+        board: &'static str,
+        damage: Damage,
+        expected: &'static [&'static str],
+    ) -> Unusual {
+        Unusual { name, board, semihosting: true, cores: 1, damage, typed: &[], status: REFUSED, expected }
+    }
+}
+
+const MACHINES: [Unusual; 10] = [
+    Unusual::powers_off("machines/without-semihosting", USUAL, false, 1),
+    Unusual::powers_off("machines/secure-monitor", SECURE_MONITOR, true, 2),
+    Unusual::powers_off("machines/secure-monitor-without-semihosting", SECURE_MONITOR, false, 2),
     Unusual {
         name: "machines/panic-without-semihosting",
-        board: "virt,gic-version=3",
+        board: USUAL,
         semihosting: false,
         cores: 1,
-        damage: |files| workspace::write_file(&files.ram_disk, &[0; 8192]),
+        damage: Damage::RamDisk(&[0; 8192]),
         typed: &[],
         status: 0,
         expected: &[PANIC, "tench_boot ("],
     },
-    Unusual {
-        name: "machines/secure-monitor",
-        board: SECURE_MONITOR,
-        semihosting: true,
-        cores: 2,
-        damage: |_| Ok(()),
-        typed: STOP,
-        status: 3,
-        expected: STOPPED,
-    },
-    Unusual {
-        name: "machines/secure-monitor-without-semihosting",
-        board: SECURE_MONITOR,
-        semihosting: false,
-        cores: 2,
-        damage: |_| Ok(()),
-        typed: STOP,
-        status: 0,
-        expected: STOPPED,
-    },
+    Unusual::refused(
+        "machines/old-interrupt-controller",
+        "virt,gic-version=2",
+        Damage::None,
+        &["(linux,dummy-virt): it has a GICv2 interrupt controller, and Tench needs a GICv3", ADVICE],
+    ),
+    Unusual::refused(
+        "machines/unknown-interrupt-controller",
+        USUAL,
+        Damage::DeviceTree(&[("arm,gic-v3", "new,gic-v9"), ("linux,dummy-virt", "acme,other-board")]),
+        &["(acme,other-board): its device tree names no interrupt controller that Tench knows", ADVICE],
+    ),
+    Unusual::refused(
+        "machines/unknown-timer",
+        USUAL,
+        Damage::DeviceTree(&[("arm,armv8-timer", "new,other-timer"), ("arm,armv7-timer", "new,other-timer")]),
+        &["its device tree names no timer that Tench knows", ADVICE],
+    ),
+    Unusual::refused("machines/no-ram-disk", USUAL, Damage::RamDisk(&[]), &["it has no RAM disk (-initrd)", ADVICE]),
+    Unusual::refused(
+        "machines/no-device-tree",
+        USUAL,
+        // mov x0, #0
+        Damage::FirstInstruction(0xd280_0000),
+        &["(of unknown type): the boot loader passed no device tree", ADVICE],
+    ),
+    Unusual::refused(
+        "machines/something-else-than-a-device-tree",
+        USUAL,
+        // mov x0, #0x40200000, where the kernel is
+        Damage::FirstInstruction(0xd2a8_0400),
+        &["(of unknown type): what the boot loader passed is no device tree", ADVICE],
+    ),
 ];
+
+impl Damage {
+    /// Applies the damage. Returns the device tree, if the machine gets another than its own.
+    fn apply(&self, board: &str, files: &BootFiles) -> Result<Option<PathBuf>> {
+        match self {
+            Damage::None => Ok(None),
+            Damage::RamDisk(content) => workspace::write_file(&files.ram_disk, content).map(|()| None),
+            Damage::FirstInstruction(instruction) => {
+                let mut image = workspace::read_file(&files.image)?;
+                let (first, rest) = image.split_at_mut(4);
+                // The branch moves into the unused word behind it, which is an instruction nearer to its target.
+                let branch = u32::from_le_bytes([first[0], first[1], first[2], first[3]]) - 1;
+                first.copy_from_slice(&instruction.to_le_bytes());
+                rest[..4].copy_from_slice(&branch.to_le_bytes());
+                workspace::write_file(&files.image, &image).map(|()| None)
+            }
+            Damage::DeviceTree(words) => {
+                let path = files.image.with_file_name("device-tree");
+                let mut command = Command::new(toolchain::QEMU);
+                command.args(["-machine", &format!("{board},dumpdtb={}", path.display())]);
+                command.args(["-cpu", "cortex-a72", "-m", "1G", "-display", "none", "-nodefaults"]);
+                // It says that it has done so.
+                process::run(command.stderr(Stdio::null()))?;
+                let mut tree = workspace::read_file(&path)?;
+                for (word, other) in *words {
+                    let found = |tree: &[u8]| tree.windows(word.len()).position(|part| part == word.as_bytes());
+                    found(&tree).ok_or_else(|| miette!("the device tree does not name {word}"))?;
+                    while let Some(place) = found(&tree) {
+                        tree[place..][..word.len()].copy_from_slice(other.as_bytes());
+                    }
+                }
+                workspace::write_file(&path, &tree)?;
+                Ok(Some(path))
+            }
+        }
+    }
+}
 
 impl Unusual {
     fn run(&self, target: &Target, report: &Report) -> Result<()> {
         let (system, build) = target.get(SYSTEM)?;
         let files = target.prepare(build, &system, &[])?;
-        (self.damage)(&files)?;
+        let tree = self.damage.apply(self.board, &files)?;
         let mut symbols = build.symbols(target.workspace, &system)?;
         let Unusual { board, semihosting, cores, .. } = *self;
         let machine = Machine { board, semihosting, cores, ..Machine::default() };
         let steps: Vec<Step> = self.typed.iter().map(|line| Step::Line((*line).to_owned())).collect();
         let mut command = machine.command(&files, Serial::Pipe);
+        if let Some(tree) = tree {
+            command.arg("-dtb").arg(tree);
+        }
         let outcome = script::run(&mut command, &steps, PATIENCE, |line| symbols.explain(line))?;
         match self.judge(&outcome) {
             None => report.passed(self.name),
