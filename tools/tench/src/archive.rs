@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 
@@ -58,8 +58,9 @@ impl Archive {
         Ok(())
     }
 
-    /// Adds the file that `--with HOSTFILE[:PATH]` names; it replaces an existing file.
-    pub fn add_host_file(&mut self, argument: &str) -> Result<()> {
+    /// Adds the file that `--with HOSTFILE[:PATH]` names; it replaces an existing file. If it is a program, returns the
+    /// name that reports have for it, and its path on the host.
+    pub fn add_host_file(&mut self, argument: &str) -> Result<Option<(String, PathBuf)>> {
         let (host, path) = match argument.rsplit_once(':') {
             Some((host, path)) => (host, Some(path)),
             None => (argument, None),
@@ -74,8 +75,11 @@ impl Archive {
             None => name.to_owned(),
         };
         let path = path.trim_start_matches('/');
+        let reported = path.rsplit('/').next().unwrap_or(path).to_owned();
+        let program = elf::is_elf(&content).then(|| (reported, PathBuf::from(host)));
         self.files.remove(path);
-        self.add(path, content)
+        self.add(path, content)?;
+        Ok(program)
     }
 
     /// Returns the tar file.
@@ -187,10 +191,12 @@ mod tests {
             format!("{note}:c/"),
             format!("{note}:taken"),
         ] {
-            archive.add_host_file(&argument).unwrap();
+            assert_eq!(archive.add_host_file(&argument).unwrap().is_some(), argument == program.to_string());
         }
+        let reported = archive.add_host_file(&format!("{program}:far/away")).unwrap();
+        assert_eq!(reported, Some(("away".to_owned(), PathBuf::from(program.to_string()))));
         let paths: Vec<String> = archive.files.keys().cloned().collect();
-        assert_eq!(paths, ["a/b", "bin/program", "c/note.txt", "note.txt", "taken"]);
+        assert_eq!(paths, ["a/b", "bin/program", "c/note.txt", "far/away", "note.txt", "taken"]);
         assert_eq!(archive.files["taken"], b"note");
         assert!(archive.add_host_file("/nowhere/at/all").is_err());
         assert!(archive.add_host_file(&format!("{note}:../up")).is_err());

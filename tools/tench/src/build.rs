@@ -7,6 +7,7 @@ use miette::Result;
 
 use crate::artifacts::Artifacts;
 use crate::compile_c;
+use crate::prepare::BootFiles;
 use crate::process;
 use crate::symbols::Symbols;
 use crate::system::{Origin, Packages, System};
@@ -189,13 +190,16 @@ impl Build {
         }
     }
 
-    /// Returns names for the addresses that this system's kernel and programs report.
-    pub fn symbols(&self, workspace: &Workspace, system: &System) -> Result<Symbols> {
+    /// Returns names for the addresses that this system's kernel and programs report, and the host's programs in its
+    /// boot files.
+    pub fn symbols(&self, workspace: &Workspace, system: &System, files: &BootFiles) -> Result<Symbols> {
         let mut symbols = Symbols::new(&workspace.root, self.kernel(system)?);
         symbols.add("init", self.init(system)?);
         for program in &system.programs {
             symbols.add(&program.name, self.program(&program.origin)?);
         }
+        // They replace programs of the same name.
+        files.from_host.iter().for_each(|(name, path)| symbols.add(name, path));
         Ok(symbols)
     }
 }

@@ -19,6 +19,8 @@ pub struct BootFiles {
     pub image: PathBuf,
     /// RAM disk.
     pub ram_disk: PathBuf,
+    /// Programs of the host in the archive: the names that reports have for them, and their paths.
+    pub from_host: Vec<(String, PathBuf)>,
 }
 
 /// Writes programs that must be refused, and valid ones beside them, into `target/tench/LABEL/`; returns them as
@@ -51,8 +53,9 @@ pub fn prepare(
     }
     archive.add(tench_system::ARCHIVE_PATH, system.encode())?;
     archive.add_directory(&workspace.root.join("systems/files"))?;
+    let mut from_host = Vec::new();
     for argument in with {
-        archive.add_host_file(argument)?;
+        from_host.extend(archive.add_host_file(argument)?);
     }
 
     let init = Executable::read(build.init(system)?)?;
@@ -61,7 +64,7 @@ pub fn prepare(
     archive.add(boot::INIT_FILE, image::ram_disk(&init, &[])?)?;
 
     let directory = workspace.target.join("tench").join(label);
-    let files = BootFiles { image: directory.join("Image"), ram_disk: directory.join("ramdisk") };
+    let files = BootFiles { image: directory.join("Image"), ram_disk: directory.join("ramdisk"), from_host };
     workspace::write_file(&files.image, &kernel)?;
     workspace::write_file(&files.ram_disk, &image::ram_disk(&init, &archive.to_tar()?)?)?;
     Ok(files)

@@ -33,7 +33,7 @@ pub fn run(workspace: &Workspace, options: &RunOptions) -> Result<u8> {
     let build = Build::new(workspace, &packages, &[&system])?;
     let build = build.with_kernel(workspace, &packages, &system, options.kernel)?;
     let files = prepare::prepare(workspace, &build, &system, &options.system, &options.with)?;
-    let symbols = build.symbols(workspace, &system)?;
+    let symbols = build.symbols(workspace, &system, &files)?;
     let machine = Machine {
         cores: options.cores,
         memory: options.memory.clone(),

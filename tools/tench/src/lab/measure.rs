@@ -111,7 +111,7 @@ fn boot(
     system.set_arguments(PROGRAM, &arguments);
     let label = format!("lab-{}{}", run.prefix, experiment.name);
     let files = prepare::prepare(workspace, build, &system, &label, &[])?;
-    let mut symbols = build.symbols(workspace, &system)?;
+    let mut symbols = build.symbols(workspace, &system, &files)?;
     let machine = Machine { icount: true, memory: run.memory.to_owned(), cores: run.cores, ..Machine::default() };
     let patience = if length.is_some() { ENDURANCE } else { PATIENCE };
     let outcome = script::run(&mut machine.command(&files, Serial::Pipe), &[], patience, |line| symbols.explain(line))?;

@@ -125,7 +125,7 @@ pub fn run(target: &Target, boot: Boot, report: &Report) -> Result<()> {
     let build = &build.clone().with_kernel(target.workspace, target.packages()?, &system, kernel)?;
     let corpus = target.corpus()?;
     let files = target.prepare(build, &system, &corpus)?;
-    let mut symbols = build.symbols(target.workspace, &system)?;
+    let mut symbols = build.symbols(target.workspace, &system, &files)?;
     // Cores share memory evenly, so the first has as much as if it were alone.
     let mut machine = Machine { icount: true, cores, memory: format!("{cores}G"), ..Machine::default() };
     if part == Part::Attacks && cores > 1 {

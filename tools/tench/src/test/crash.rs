@@ -3,6 +3,8 @@
 //!
 //! All must power off: the kernel with the status of its failures and a backtrace, `init` with status 1.
 //!
+//! A program of the host that was put into the archive (`run --with`) fails as well: the report has its functions.
+//!
 //! Then a kernel, a monitor, a memory server and a process server fail on another core while it runs. Only that core
 //! stops, the others go on, and processes that wait for it are notified.
 
@@ -188,7 +190,7 @@ impl Further {
         let (system, build) = target.get(SYSTEM_OF_SEVERAL)?;
         let files = target.prepare(build, &system, &[])?;
         self.damage(target, &files)?;
-        let mut symbols = build.symbols(target.workspace, &system)?;
+        let mut symbols = build.symbols(target.workspace, &system, &files)?;
         let machine = Machine { icount: true, cores: 2, ..Machine::default() };
         let mut command = machine.command(&files, Serial::Pipe);
         let steps = [self.command, "cores"].map(|line| Step::Line(line.to_owned()));
@@ -212,7 +214,7 @@ pub fn run(target: &Target, report: &Report) -> Result<()> {
         let procs = procs.ok_or_else(|| miette!("{SYSTEM} has no process server"))?;
         let procs = Executable::read(build.program(&procs.origin)?)?;
         (crash.damage)(&Executable::read_kernel(path)?, elf::function(path, FUNCTION)?, &procs, &files)?;
-        let mut symbols = build.symbols(target.workspace, &system)?;
+        let mut symbols = build.symbols(target.workspace, &system, &files)?;
         let mut command = Machine::default().command(&files, Serial::Pipe);
         let outcome = script::run(&mut command, &[], PATIENCE, |line| symbols.explain(line))?;
         match judge(crash.status, crash.expected, &outcome) {
@@ -222,7 +224,29 @@ pub fn run(target: &Target, report: &Report) -> Result<()> {
             }
         }
     }
+    from_host(target, report)?;
     FURTHER.iter().try_for_each(|further| further.run(target, report))
+}
+
+/// Runs a program that the system has no other way to know: the program `fault`, under a name of its own.
+fn from_host(target: &Target, report: &Report) -> Result<()> {
+    let name = "crash/program-of-the-host";
+    let (system, build) = target.get(SYSTEM)?;
+    let program = system.programs.iter().find(|program| program.name == "fault");
+    let program = program.ok_or_else(|| miette!("{SYSTEM} has no program `fault`"))?;
+    let with = format!("{}:far/stranger", build.program(&program.origin)?.display());
+    let files = target.prepare(build, &system, &[with])?;
+    let mut symbols = build.symbols(target.workspace, &system, &files)?;
+    let mut command = Machine::default().command(&files, Serial::Pipe);
+    let steps = [Step::Line("far/stranger code".to_owned())];
+    let outcome = script::run(&mut command, &steps, PATIENCE, |line| symbols.explain(line))?;
+    match judge(0, &["stranger (pid ", " in stranger", "write_to_code (user/programs/fault/main.c:"], &outcome) {
+        None => report.passed(name),
+        Some(problem) => {
+            report.failed(name, &format!("{problem}; what was on the terminal:\n{}", outcome.last_screen()));
+        }
+    }
+    Ok(())
 }
 
 /// Returns what is wrong with a report.

@@ -176,7 +176,7 @@ impl Unusual {
         let (system, build) = target.get(SYSTEM)?;
         let files = target.prepare(build, &system, &[])?;
         let tree = self.damage.apply(self.board, &files)?;
-        let mut symbols = build.symbols(target.workspace, &system)?;
+        let mut symbols = build.symbols(target.workspace, &system, &files)?;
         let Unusual { board, semihosting, cores, .. } = *self;
         let machine = Machine { board, semihosting, cores, ..Machine::default() };
         let steps: Vec<Step> = self.typed.iter().map(|line| Step::Line((*line).to_owned())).collect();

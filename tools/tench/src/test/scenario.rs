@@ -157,7 +157,7 @@ impl Scenario {
         let build = &build.clone().with_kernel(target.workspace, target.packages()?, &system, plan.kernel)?;
         let with = if plan.broken { target.corpus()? } else { Vec::new() };
         let files = target.prepare(build, &system, &with)?;
-        let mut symbols = build.symbols(target.workspace, &system)?;
+        let mut symbols = build.symbols(target.workspace, &system, &files)?;
         // Symbols help a person, but source lines move, so symbols are not compared.
         let mut explained = Vec::new();
         let mut command = plan.machine.command(&files, Serial::Pipe);
