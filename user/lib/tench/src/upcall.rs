@@ -86,21 +86,24 @@ fn server() -> Option<Cap<Endpoint>> {
 /// about to send; resolving a page fault leaves both as they are.
 extern "C" fn enter(class: u64, address: u64, instruction: u64, syndrome: u64) -> ! {
     let report = Report { class, address, instruction, syndrome };
-    let error = if is_remedied(&report) {
+    let is_page_fault = report.class == Class::PageFault as u64;
+    let outcome = if is_page_fault { memory::handle_fault(&report) } else { None };
+    let error = if matches!(outcome, Some(Outcome::Populated)) {
         // SAFETY: this is an upcall, and the memory that the instruction needs is mapped now.
         unsafe { upcall_resume() }
     } else {
-        call_handler(&report)
+        call_handler(&report, outcome)
     };
     eprintln!("{}: the kernel refused to end an upcall: {error}", process::name());
     process::exit(101)
 }
 
-/// Calls the program's handler, and ends the upcall. Returns only on failure.
+/// Calls the program's handler, and ends the upcall; without a handler, ends the process with a report that names the
+/// library's outcome. Returns only on failure.
 ///
 /// Its locals take more than a kibibyte of stack, which the path that resolves a fault needs for other things.
 #[inline(never)]
-fn call_handler(report: &Report) -> Error {
+fn call_handler(report: &Report, outcome: Option<Outcome>) -> Error {
     // A page fault, or the end of a budget, can come while the interrupted code writes a message, and the handler may
     // send messages itself. A foreign system call comes only where the program makes one.
     let is_anywhere = report.class == Class::PageFault as u64 || report.class == Class::Timeout as u64;
@@ -108,7 +111,7 @@ fn call_handler(report: &Report) -> Error {
     let place = HANDLERS.get(report.class as usize);
     let pointer = place.map_or(core::ptr::null_mut(), |place| place.load(Ordering::Acquire));
     if pointer.is_null() {
-        end(report);
+        end(report, outcome);
     }
     let Some(mut registers) = read_registers() else { return Error::NoIpcBuffer };
     // SAFETY: only `handle` stores there, and only handlers.
@@ -121,15 +124,10 @@ fn call_handler(report: &Report) -> Error {
     unsafe { upcall_return(&registers) }
 }
 
-/// Returns whether the fault was a page fault in memory that comes on demand, which is now mapped.
-fn is_remedied(report: &Report) -> bool {
-    let is_page_fault = report.class == Class::PageFault as u64;
-    is_page_fault && matches!(memory::handle_fault(report), Some(Outcome::Populated))
-}
-
 /// Ends the process with a report of an unresolvable fault.
-fn end(report: &Report) -> ! {
-    let (kind, region) = if report.class == Class::PageFault as u64 { why(report) } else { (FaultKind::Other, None) };
+fn end(report: &Report, outcome: Option<Outcome>) -> ! {
+    let is_page_fault = report.class == Class::PageFault as u64;
+    let (kind, region) = if is_page_fault { why(outcome) } else { (FaultKind::Other, None) };
     let part =
         region.and_then(|region| Some(Part { kind: name(region.kind)?, start: region.start, size: region.size }));
     // This returns only on failure.
@@ -139,9 +137,9 @@ fn end(report: &Report) -> ! {
     process::exit(101)
 }
 
-/// Returns the cause and the region of a page fault.
-fn why(report: &Report) -> (FaultKind, Option<Region>) {
-    match memory::handle_fault(report) {
+/// Returns the cause and the region of a page fault that the library did not resolve.
+fn why(outcome: Option<Outcome>) -> (FaultKind, Option<Region>) {
+    match outcome {
         Some(Outcome::Refused(verdict)) => match verdict {
             Verdict::Null => (FaultKind::NullDereference, None),
             Verdict::Guard(region) => (FaultKind::GuardPage, Some(region)),
@@ -152,7 +150,7 @@ fn why(report: &Report) -> (FaultKind, Option<Region>) {
             Verdict::NotAllocated => (FaultKind::NeverAllocated, None),
         },
         Some(Outcome::NoMemory(region)) => (FaultKind::OutOfMemory, Some(region)),
-        // Another thread was faster, or the library itself is at fault.
+        // The fault happened in the manager itself. A populated page is not reported.
         Some(Outcome::Populated) | None => (FaultKind::NeverAllocated, None),
     }
 }
