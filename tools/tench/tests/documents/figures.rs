@@ -1,7 +1,8 @@
 //! A test that figures in documents are the recorded ones.
 //!
 //! A figure before `<!--EXPERIMENT.KEY-->` is the one with this key under `lab/baseline/`; `<!--EXPERIMENT.KEY+KEY-->`
-//! is a sum. It is written with as many digits after the point as before, and with commas.
+//! is a sum, `<!--EXPERIMENT.KEY/1024-->` a quotient. It is written with as many digits after the point as before, and
+//! with commas.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +15,11 @@ type Figures = BTreeMap<String, f64>;
 struct Recorded(BTreeMap<String, Figures>);
 
 impl Recorded {
-    /// Returns the figure, or sum of figures, that a comment names.
+    /// Returns the figure, sum of figures, or part of one, that a comment names.
     fn get(&mut self, reference: &str) -> Result<f64, String> {
         let (experiment, keys) = reference.split_once('.').ok_or("a figure is EXPERIMENT.KEY")?;
+        let (keys, divisor) = keys.split_once('/').unwrap_or((keys, "1"));
+        let divisor: f64 = divisor.parse().map_err(|_| format!("{divisor} is not a number"))?;
         let path = format!("lab/baseline/{experiment}.json");
         if !self.0.contains_key(experiment) {
             if !root().join(&path).is_file() {
@@ -28,7 +31,7 @@ impl Recorded {
         }
         let figures = &self.0[experiment];
         let figure = |key| figures.get(key).copied().ok_or_else(|| format!("{path} has no {key}"));
-        keys.split('+').map(figure).sum()
+        Ok(keys.split('+').map(figure).sum::<Result<f64, String>>()? / divisor)
     }
 }
 
@@ -68,20 +71,19 @@ fn renewed(text: &str, mut recorded: impl FnMut(&str) -> Result<f64, String>) ->
 #[test]
 fn figures_in_documents_are_those_that_were_recorded() {
     let mut recorded = Recorded::default();
-    let pages = ["README.md".into(), "KNOWN-ISSUES.md".into(), "docs/status.md".into()].into_iter().chain(manual());
-    for page in pages {
-        let page: String = page;
+    for page in pages() {
         let text = renewed(&read(&page), |reference| recorded.get(reference));
         check(&page, &text.unwrap_or_else(|error| panic!("{page}: {error}")));
     }
 }
 
-/// Returns the pages of the manual.
-fn manual() -> Vec<String> {
+/// Returns the pages that have figures: those of the manual and four more.
+fn pages() -> Vec<String> {
     let folder = std::fs::read_dir(root().join("docs/manual")).expect("there is a manual");
     let names = folder.map(|entry| entry.expect("it can be read").file_name().into_string().expect("names are text"));
     let mut pages: Vec<String> =
         names.filter(|name| name.ends_with(".md")).map(|name| format!("docs/manual/{name}")).collect();
+    pages.extend(["README.md", "SECURITY.md", "KNOWN-ISSUES.md", "docs/status.md"].map(String::from));
     pages.sort();
     pages
 }
@@ -97,5 +99,7 @@ fn a_figure_keeps_its_form() {
     assert_eq!(renew("| 94<!--ipc.call_0--> | 2 |"), Ok("| 1,234,567<!--ipc.call_0--> | 2 |".into()));
     assert_eq!(renew("(9.9<!--ipc.share--> %)"), Ok("(9.5<!--ipc.share--> %)".into()));
     assert_eq!(renew("text <!-- of no number --> 5"), Ok("text <!-- of no number --> 5".into()));
+    let kib = Recorded([("ipc".into(), [("call_0".into(), 3072.0)].into())].into()).get("ipc.call_0/1024");
+    assert_eq!(kib, Ok(3.0));
     assert_eq!(renew("7<!--ipc.nothing-->"), Err("there is no ipc.nothing".into()));
 }
