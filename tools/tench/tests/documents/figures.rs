@@ -2,9 +2,9 @@
 //!
 //! A figure before `<!--EXPERIMENT.KEY-->` is the one with this key under `lab/baseline/`; `<!--EXPERIMENT.KEY+KEY-->`
 //! is a sum, `<!--EXPERIMENT.KEY/1024-->` a quotient. It is written with as many digits after the point as before, and
-//! with commas.
+//! with commas. Any other number with a comma is listed in `unguarded.txt`, with the reason.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{check, read, root};
 
@@ -86,6 +86,62 @@ fn pages() -> Vec<String> {
     pages.extend(["README.md", "SECURITY.md", "KNOWN-ISSUES.md", "docs/status.md"].map(String::from));
     pages.sort();
     pages
+}
+
+/// Returns the numbers with commas that no comment guards, but for powers of two and of ten, which are not measured.
+fn unguarded(text: &str) -> BTreeSet<String> {
+    let mut numbers = BTreeSet::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let before = rest[..start].chars().next_back();
+        let end = rest[start..].find(|c: char| !c.is_ascii_digit() && c != ',' && c != '.');
+        let (run, after) = rest[start..].split_at(end.unwrap_or(rest.len() - start));
+        rest = after;
+        let number = run.trim_end_matches([',', '.']);
+        let whole = number.split('.').next().unwrap_or_default();
+        let mut groups = whole.split(',').skip(1).peekable();
+        let part_of_word = before.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        let guard = after.strip_prefix("<!--").and_then(|comment| comment.split_once("-->"));
+        let guarded = guard.is_some_and(|(reference, _)| !reference.contains(char::is_whitespace));
+        if groups.peek().is_none() || !groups.all(|group| group.len() == 3) || part_of_word || guarded {
+            continue;
+        }
+        let value: u64 = whole.replace(',', "").parse().expect("these are digits");
+        let power_of_ten = 10_u64.pow(value.max(1).ilog10()) == value;
+        if whole != number || !(value.is_power_of_two() || power_of_ten) {
+            numbers.insert(number.to_owned());
+        }
+    }
+    numbers
+}
+
+#[test]
+fn a_number_without_guard_is_listed_with_the_reason() {
+    let mut listed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in read("tools/tench/tests/documents/unguarded.txt").lines().filter(|line| !line.starts_with('#')) {
+        let parts: Vec<&str> = line.split(" | ").collect();
+        let [page, reason, numbers] = parts[..] else { panic!("{line:?} is not PAGE | REASON | NUMBERS") };
+        assert!(!reason.trim().is_empty(), "{line:?} has no reason");
+        listed.entry(page.into()).or_default().extend(numbers.split(' ').map(String::from));
+    }
+    let mut faults = Vec::new();
+    for page in pages() {
+        let (listed, found) = (listed.remove(&page).unwrap_or_default(), unguarded(&read(&page)));
+        faults.extend(found.difference(&listed).map(|number| {
+            format!("{page}: {number}: guard it by <!--EXPERIMENT.KEY-->, or list it in unguarded.txt with the reason")
+        }));
+        faults.extend(listed.difference(&found).map(|number| format!("{page}: {number} is listed, but not there")));
+    }
+    faults.extend(listed.into_keys().map(|page| format!("{page} is listed, but is not one of the pages")));
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn numbers_without_guard_are_found() {
+    let found = unguarded(
+        "1,853<!--a.b-->, 2,048 and 10,000; 1,951, again 1,234.5. R1 12 `f_1,000,7` 3,0 (6,411<!-- no key -->)",
+    );
+    assert_eq!(found, ["1,234.5", "1,951", "6,411"].map(String::from).into());
 }
 
 #[test]
