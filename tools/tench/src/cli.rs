@@ -161,3 +161,26 @@ pub struct ReplayOptions {
     #[arg(long)]
     pub json: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Asks a command and those below it for help; the words before are those of the commands above it.
+    fn ask(command: &clap::Command, words: &[&str]) {
+        let asked = Cli::command().try_get_matches_from(words.iter().chain(&["--help"]));
+        let reply = asked.expect_err("it does nothing else");
+        assert_eq!((reply.exit_code(), reply.use_stderr()), (0, false), "{words:?}");
+        assert!(reply.to_string().contains("Usage: ./tench"), "{words:?}");
+        for below in command.get_subcommands() {
+            ask(below, &[words, &[below.get_name()]].concat());
+        }
+    }
+
+    #[test]
+    fn every_command_has_help_which_is_no_error() {
+        ask(&Cli::command(), &["./tench"]);
+    }
+}

@@ -57,12 +57,18 @@ impl Prepared<'_> {
     }
 }
 
+/// Returns whether the words are a name and `--help`.
+fn asks_for_help(stage: &Stage) -> bool {
+    matches!(&stage.words[..], [_, option] if option == "--help")
+}
+
 impl Shell<'_> {
     /// Runs a pipeline: until it has ended, unless it is for the background.
     pub(crate) fn run_pipeline(&mut self, pipeline: &Pipeline) -> Result<(), Trouble> {
         let Some(name) = pipeline.stages.first().and_then(|stage| stage.words.first()) else { return Ok(()) };
         if let Some(command) = commands::find(name)
             && let Action::Pipeline(run) = command.action
+            && !asks_for_help(&pipeline.stages[0])
         {
             let mut rest = pipeline.clone();
             rest.stages[0].words.remove(0);
@@ -111,6 +117,11 @@ impl Shell<'_> {
         let Some(command) = commands::find(name) else {
             return self.program(None, here, &stage.words, Settings::default());
         };
+        if asks_for_help(stage)
+            && let Some(help) = commands::find("help")
+        {
+            return Ok(Step::Command(help, &stage.words[..1]));
+        }
         let usage = |text: &str| Err((Some(command), Failure::Usage(text.into())));
         let is_alone = pipeline.stages.len() == 1;
         match command.action {

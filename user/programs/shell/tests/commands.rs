@@ -21,6 +21,7 @@ fn every_command_is_explained() {
     for command in commands::all() {
         assert!(list.contains(command.summary), "{}", command.name);
         let help = output(&[&format!("help {}", command.name)]);
+        assert_eq!(output(&[&format!("{} --help", command.name)]), help, "{}", command.name);
         assert!(help.starts_with(&format!("usage: {}", command.usage_line())), "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
         assert!(command.help.ends_with('.') && !command.summary.ends_with('.'), "{}", command.name);
