@@ -69,5 +69,9 @@ static int wait_at(const char *name)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--help") == 0) {
+        printf("usage: census [NAME]\n");
+        return EXIT_SUCCESS;
+    }
     return argc > 1 ? wait_at(argv[1]) : list();
 }

@@ -99,19 +99,24 @@ static const struct {
 
 #define COUNT (sizeof triggers / sizeof triggers[0])
 
-static int usage(void)
+static void usage(void)
 {
     printf("usage: fault KIND, where KIND is");
     for (size_t i = 0; i < COUNT; i++)
         printf("%s%s", i == 0 ? " " : i + 1 < COUNT ? ", " : " or ", triggers[i].kind);
     printf("\n");
-    return EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc != 2)
-        return usage();
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        usage();
+        return EXIT_SUCCESS;
+    }
+    if (argc != 2) {
+        usage();
+        return EXIT_FAILURE;
+    }
     for (size_t i = 0; i < COUNT; i++) {
         if (strcmp(argv[1], triggers[i].kind) == 0) {
             triggers[i].trigger();
@@ -120,5 +125,6 @@ int main(int argc, char **argv)
         }
     }
     printf("fault: \"%s\" is no kind of fault; ", argv[1]);
-    return usage();
+    usage();
+    return EXIT_FAILURE;
 }

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The last that fits into 64 bits is number 93. */
 #define MAX_COUNT 94
@@ -10,6 +11,10 @@
 int main(int argc, char **argv)
 {
     long count = 20;
+    if (argc > 1 && strcmp(argv[1], "--help") == 0) {
+        printf("usage: fibonacci [COUNT], at most %d\n", MAX_COUNT);
+        return EXIT_SUCCESS;
+    }
     if (argc > 1) {
         char *end;
         count = strtol(argv[1], &end, 10);

@@ -404,6 +404,10 @@ static void *farewell(void *argument)
 int main(int argc, char **argv)
 {
     pthread_t thread;
+    if (argc > 1 && strcmp(argv[1], "--help") == 0) {
+        printf("usage: pthreads [exit]\n");
+        return EXIT_SUCCESS;
+    }
     if (argc > 1 && strcmp(argv[1], "exit") == 0) {
         /* The process goes on until its last thread has ended. */
         pthread_create(&thread, NULL, farewell, NULL);

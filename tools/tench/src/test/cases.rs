@@ -93,6 +93,14 @@ impl Boot {
         }
         name
     }
+
+    /// Returns what it does.
+    pub const fn what(self) -> &'static str {
+        match self.part {
+            Part::Cases => "the named cases",
+            Part::Attacks => "attacks by programs without powers",
+        }
+    }
 }
 
 impl Part {

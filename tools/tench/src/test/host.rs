@@ -40,7 +40,7 @@ pub struct Long {
     file: &'static str,
     function: &'static str,
     /// Description of the test.
-    what: &'static str,
+    pub what: &'static str,
 }
 
 impl Long {
@@ -93,7 +93,6 @@ pub fn run_long(target: &Target, test: &Long, report: &Report) -> Result<()> {
     command.current_dir(&target.workspace.root).env("CARGO_TARGET_DIR", &target.workspace.target);
     command.args(["test", "--profile", "long", "-p", "tench-model", "--test", test.file]);
     command.args(["--", "--ignored", "--exact", "--nocapture", test.function]);
-    report.say(&format!("{name}: {}", test.what));
     let passed = run_cargo(&name, &mut command, report)?;
     if passed == Some(0) {
         report.failed(&name, &format!("{} has no test {}", test.file, test.function));

@@ -6,6 +6,7 @@
 //! | `host` | everything that `cargo test` runs on this machine, the kernel and its model also without preemption points | [`host`] |
 //! | `crash` | reports when the kernel or an essential server fails | [`crash`] |
 //! | `machines` | machines that differ from the usual one | [`machines`] |
+//! | `help/NAME` | every program prints its usage if it is asked to | [`help`] |
 //! | `cases` | the named cases, on the target, in one boot | [`cases`] |
 //! | `cases/2-cores`, `cases/4-cores` | the cases on the first core of a machine with so many | [`cases`] |
 //! | `cases/non-preemptible` | the cases with the kernel whose long operations never let interrupts in | [`cases`] |
@@ -25,6 +26,7 @@ mod authority;
 mod cases;
 mod crash;
 mod figures;
+mod help;
 mod host;
 mod isolation;
 mod machines;
@@ -55,6 +57,7 @@ enum Test {
     Host,
     Crash,
     Machines,
+    Help,
     Cases(cases::Boot),
     Seed,
     Isolation,
@@ -71,6 +74,7 @@ impl Test {
             Test::Host => "host".to_owned(),
             Test::Crash => "crash".to_owned(),
             Test::Machines => "machines".to_owned(),
+            Test::Help => "help".to_owned(),
             Test::Cases(boot) => boot.name(),
             Test::Seed => "seed".to_owned(),
             Test::Isolation => "isolation".to_owned(),
@@ -81,12 +85,29 @@ impl Test {
         }
     }
 
+    /// Returns what it does, if it takes long enough for somebody to wonder.
+    fn what(&self) -> Option<&'static str> {
+        Some(match self {
+            Test::Check(_) | Test::Scenario(_) | Test::Figures(_) => return None,
+            Test::Host => "everything that runs on this machine, by cargo test",
+            Test::Crash => "reports when the kernel or a server fails",
+            Test::Machines => "machines that differ from the usual one",
+            Test::Help => "what programs say about themselves",
+            Test::Cases(boot) => boot.what(),
+            Test::Seed => "addresses that follow from the seed",
+            Test::Isolation => "what two kernels in one machine share",
+            Test::Authority => "the capabilities of every process",
+            Test::Long(long) => long.what,
+        })
+    }
+
     /// Returns the system descriptions that it boots.
     fn systems(&self) -> Vec<&'static str> {
         match self {
             Test::Check(_) | Test::Host | Test::Long(_) => Vec::new(),
             Test::Crash => vec![crash::SYSTEM, crash::SYSTEM_OF_SEVERAL],
             Test::Machines => vec![machines::SYSTEM],
+            Test::Help => vec![help::SYSTEM],
             Test::Cases(_) => vec![cases::SYSTEM],
             Test::Seed => vec![seed::SYSTEM],
             Test::Isolation => vec![isolation::SYSTEM],
@@ -181,12 +202,13 @@ fn judge(workspace: &Workspace, check: &Check, report: &Report) -> Result<()> {
 /// Runs a test.
 fn run_one(test: &Test, target: &Target, bless: bool, report: &Report) {
     let name = test.name();
-    report.begin(&name, !matches!(test, Test::Check(_) | Test::Scenario(_) | Test::Figures(_)));
+    report.begin(&name, test.what());
     let outcome = match test {
         Test::Check(check) => judge(target.workspace, check, report),
         Test::Host => host::run(target, report),
         Test::Crash => crash::run(target, report),
         Test::Machines => machines::run(target, report),
+        Test::Help => help::run(target, report),
         Test::Cases(boot) => cases::run(target, *boot, report),
         Test::Seed => seed::run(target, report),
         Test::Isolation => isolation::run(target, report),
@@ -204,7 +226,7 @@ fn run_one(test: &Test, target: &Target, bless: bool, report: &Report) {
 /// Returns the tests that there are, and that the filter selects: the checks first.
 fn select(workspace: &Workspace, options: &TestOptions) -> Result<Vec<Test>> {
     let mut tests: Vec<Test> = Check::ALL.into_iter().map(Test::Check).collect();
-    tests.extend([Test::Host, Test::Crash, Test::Machines]);
+    tests.extend([Test::Host, Test::Crash, Test::Machines, Test::Help]);
     tests.extend(cases::Boot::ALL.map(Test::Cases));
     tests.extend([Test::Seed, Test::Isolation, Test::Authority]);
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));

@@ -50,14 +50,14 @@ impl Report {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows that a stage begins: in the bar, and where there is no terminal as a line if the stage is long.
-    pub fn begin(&self, stage: &str, is_long: bool) {
+    /// Shows that a stage begins: in the bar, and where there is no terminal as a line if `what` says what it does.
+    pub fn begin(&self, stage: &str, what: Option<&str>) {
         let mut results = self.results();
         results.running.push(stage.to_owned());
         self.bar.set_message(results.running.join(", "));
-        if is_long && self.bar.is_hidden() {
+        if let Some(what) = what.filter(|_| self.bar.is_hidden()) {
             let (ended, seconds) = (results.ended, self.started.elapsed().as_secs());
-            println!("{stage}: begins; {ended} of {} stages have ended in {seconds} s", self.stages);
+            println!("{stage}: {what}; {ended} of {} stages have ended in {seconds} s", self.stages);
         }
     }
 

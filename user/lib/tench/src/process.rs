@@ -120,6 +120,15 @@ pub fn env() -> Strings {
     info().map_or(Strings::NONE, |info| Strings::new(block(), info.environment_offset, info.environment_count))
 }
 
+/// Prints the usage if the first argument is `--help`. Returns whether it is; then the program is done.
+pub fn help(usage: &str) -> bool {
+    let is_wanted = args().nth(1) == Some("--help");
+    if is_wanted {
+        crate::println!("{usage}");
+    }
+    is_wanted
+}
+
 /// Returns the value of an environment entry.
 pub fn variable(name: &str) -> Option<&'static str> {
     env().find_map(|entry| entry.strip_prefix(name)?.strip_prefix('='))

@@ -51,6 +51,9 @@ const USAGE: &str =
     traffic STEPS [SEED [kill]] | grow CORE MEBIBYTES]";
 
 fn main() -> Result<(), String> {
+    if tench::process::help(USAGE) {
+        return Ok(());
+    }
     let words: Vec<&str> = tench::args().skip(1).collect();
     on_processes(&words)
 }

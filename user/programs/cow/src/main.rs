@@ -64,6 +64,7 @@ fn main() -> Result<(), Problem> {
         None => pager(),
         Some("parent") => parent(),
         Some("child") => child(),
+        Some(_) if tench::process::help("usage: cow") => Ok(()),
         Some(_) => Err("usage: cow".into()),
     }
 }

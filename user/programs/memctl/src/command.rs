@@ -8,6 +8,7 @@ use tench_slabs::{Policy, RandomSettings, STANDARD_SLABS, STANDARD_STATIC_SLABS}
 
 /// Usage of the program.
 pub const USAGE: &str = "\
+usage:
 memctl [status]                       the slabs, the policy, and what is lost
 memctl slabs standard | SIZE... [static SIZE...]
                                       set slabs up: R1's, or of these sizes (4096, 64K, 1M)

@@ -25,6 +25,9 @@ use tench_profile::Application;
 
 tench::entry!(main);
 
+/// Usage of the program.
+const USAGE: &str = "usage: mltest [--seconds] [SEED]";
+
 /// The model that the build script has made.
 const MODEL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/model.bin"));
 
@@ -37,6 +40,9 @@ struct Options {
 }
 
 fn main() -> Result<(), String> {
+    if tench::process::help(USAGE) {
+        return Ok(());
+    }
     let options = options()?;
     tench_profile::start(Application::Mltest).map_err(|failure| failure.to_string())?;
     let pages = Pages::load(MODEL).map_err(|error| format!("no memory for the model: {error}"))?;
@@ -84,5 +90,5 @@ fn options() -> Result<Options, String> {
 }
 
 fn usage(problem: &str) -> String {
-    format!("{problem}; usage: mltest [--seconds] [SEED]")
+    format!("{problem}; {USAGE}")
 }

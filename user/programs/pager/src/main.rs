@@ -35,6 +35,7 @@ fn main() -> Result<(), Problem> {
         (Some("serve"), Some("strict")) => serve::honest("stray"),
         (Some("serve"), Some(conduct)) => serve::hostile(conduct),
         (Some("client"), Some(task)) => client::run(task),
+        _ if tench::process::help("usage: pager") => Ok(()),
         _ => Err("usage: pager".into()),
     }
 }

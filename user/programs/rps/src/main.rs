@@ -7,12 +7,18 @@ extern crate alloc;
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use tench_rps::{options, play};
 use tench_srr::{Terminal, max_priority};
 
 /// Plays as the arguments say. The error is a line for the user.
-fn run<'a>(arguments: impl IntoIterator<Item = &'a str>, terminal: impl Terminal + 'static) -> Result<(), String> {
+fn run<'a>(arguments: impl IntoIterator<Item = &'a str>, mut terminal: impl Terminal + 'static) -> Result<(), String> {
+    let arguments: Vec<&str> = arguments.into_iter().collect();
+    if arguments.contains(&"--help") {
+        terminal.write(&format!("{}\n", options::USAGE));
+        return Ok(());
+    }
     let options = options::parse(arguments, max_priority())?;
     play(terminal, options).map_err(|error| format!("rps: {error}"))?;
     Ok(())

@@ -1,7 +1,7 @@
 //! The options of the command line.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::moves::Move;
@@ -58,7 +58,6 @@ pub fn parse<'a>(arguments: impl IntoIterator<Item = &'a str>, max_priority: i32
             "--players" => count = Some(number(argument, value()?, MAX_PLAYERS as u64)? as usize),
             "--player" => options.players.push(player(value()?, max_priority)?),
             "--moves" => options.moves = moves(value()?)?,
-            "--help" => return Err(USAGE.to_string()),
             _ => return Err(format!("rps: unknown argument '{argument}'; {USAGE}")),
         }
     }

@@ -14,5 +14,8 @@ tench::entry!(main);
 
 /// Runs the shell until its last line.
 fn main() {
+    if tench::process::help("usage: shell") {
+        return;
+    }
     Shell::new(&mut Live::new()).run();
 }

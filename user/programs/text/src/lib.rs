@@ -76,6 +76,10 @@ pub fn run(name: &str, arguments: &[&str], world: &mut dyn World) -> Result<bool
     let Some((_, flags, values, least, usage, program)) = PROGRAMS.iter().find(|program| program.0 == name) else {
         return Err(Problem::Said("this program is cat, cp, grep, head, sort, tee, wc or yes, by its name".into()));
     };
+    if arguments == ["--help"] {
+        world.output().write(format!("usage: {usage}\n").as_bytes())?;
+        return Ok(true);
+    }
     let options = Options::parse(arguments, flags, values).and_then(|options| {
         let is_enough = options.arguments.len() >= *least;
         if is_enough { Ok(options) } else { Err("there is an argument missing".into()) }

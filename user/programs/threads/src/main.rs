@@ -43,6 +43,9 @@ const CASES: &[Case] = &[
 ];
 
 fn run() -> i32 {
+    if tench::process::help("usage: threads [CASE]") {
+        return 0;
+    }
     if tench::args().nth(1) == Some("child") {
         return match shared::child() {
             Ok(()) => 0,

@@ -9,7 +9,13 @@ use tench_profile::Application;
 
 tench::entry!(main);
 
+/// Usage of the program.
+const USAGE: &str = "usage: timer [TICKS [MILLISECONDS]]";
+
 fn main() -> Result<(), String> {
+    if tench::process::help(USAGE) {
+        return Ok(());
+    }
     let mut arguments = tench::args().skip(1);
     let ticks = number(arguments.next(), 5)?;
     let interval = Duration::from_millis(number(arguments.next(), 1000)?);
@@ -36,7 +42,7 @@ fn number(argument: Option<&str>, otherwise: u64) -> Result<u64, String> {
 }
 
 fn usage(problem: &str) -> String {
-    format!("{problem}; usage: timer [TICKS [MILLISECONDS]]")
+    format!("{problem}; {USAGE}")
 }
 
 extern crate alloc;
