@@ -24,6 +24,7 @@ use tench::memory::Pages;
 use tench::println;
 use tench::time::instructions;
 use tench_extents::{Error, Manager, Node, PAGE};
+use tench_random::Random;
 
 use crate::figure;
 
@@ -46,22 +47,10 @@ const RANGE_BITS: u64 = 8;
 /// Nodes of the largest state, and some for the current operation.
 const NODES: usize = 2 * 1_000_000 + 16;
 
-/// A deterministic random number generator (xorshift64*).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % limit
-    }
-
-    /// Returns a number of pages below two to the power of `bits`, each power as often as another.
-    fn pages(&mut self, bits: u64) -> u64 {
-        let power = 1 << self.below(bits);
-        power + self.below(power)
-    }
+/// Returns a number of pages below two to the power of `bits`, each power as often as another.
+fn pages(random: &mut Random, bits: u64) -> u64 {
+    let power = 1 << random.below(bits);
+    power + random.below(power)
 }
 
 /// Returns a function that says what failed.
@@ -174,7 +163,7 @@ fn with_holes<'a>(
             println!("mm: {} of {extents} holes", done + 1);
         }
         // One hole has the maximum size, so that each block fits somewhere in every state.
-        let size = if stride == 0 { (1 << HOLE_BITS) - 1 } else { random.pages(HOLE_BITS) };
+        let size = if stride == 0 { (1 << HOLE_BITS) - 1 } else { pages(random, HOLE_BITS) };
         // Neither end of a stride is free, so that no two holes touch.
         let start = 1 + random.below(STRIDE - size - 1);
         manager.free((u64::from(stride) * STRIDE + start) * PAGE, size * PAGE)?;
@@ -184,7 +173,7 @@ fn with_holes<'a>(
 
 /// Allocates and frees blocks while there are `extents` free extents.
 fn with_extents(nodes: &mut [Node], reading: u64, extents: u64) -> Result<(), String> {
-    let mut random = Random(42);
+    let mut random = Random::from_state(42);
     let (mut manager, all) = with_holes(nodes, &mut random, extents).map_err(problem("making holes"))?;
     let before = manager.totals();
     if before.extents as u64 != extents {
@@ -192,7 +181,7 @@ fn with_extents(nodes: &mut [Node], reading: u64, extents: u64) -> Result<(), St
     }
     let (mut allocs, mut frees) = (Vec::with_capacity(OPERATIONS), Vec::with_capacity(OPERATIONS));
     for _ in 0..OPERATIONS {
-        let size = random.pages(BLOCK_BITS) * PAGE;
+        let size = pages(&mut random, BLOCK_BITS) * PAGE;
         let (instructions, block) = cost(reading, || manager.alloc(size, 1));
         allocs.push(instructions);
         let block = block.map_err(problem("allocating"))?;
@@ -202,7 +191,7 @@ fn with_extents(nodes: &mut [Node], reading: u64, extents: u64) -> Result<(), St
     }
     let (mut ranged, mut refusals) = (Vec::with_capacity(OPERATIONS), Vec::new());
     for _ in 0..OPERATIONS {
-        let size = random.pages(BLOCK_BITS) * PAGE;
+        let size = pages(&mut random, BLOCK_BITS) * PAGE;
         let align = PAGE << random.below(ALIGN_BITS);
         let base = random.below(all);
         let limit = base + (all >> random.below(RANGE_BITS));

@@ -24,9 +24,10 @@ use tench::procs::{Failure, Procs};
 use tench::sys::{CapAddress, Endpoint};
 use tench::time::sleep;
 use tench::{memory, process, thread};
+use tench_random::Random;
 
 use crate::figure;
-use crate::soak::{Random, executed};
+use crate::soak::executed;
 
 /// Default number of cycles.
 const CYCLES: u64 = 256;

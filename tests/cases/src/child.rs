@@ -7,6 +7,7 @@ use tench::procs::protocol::Error as ProcsError;
 use tench::procs::{Failure as ProcsFailure, Procs};
 use tench::sys::{CapAddress, Instant, Kind, OWN_CSPACE, Placement, Tag, raw};
 use tench::{args, memory, process};
+use tench_random::Random;
 
 use crate::faults::FaultTrigger;
 use crate::{
@@ -98,30 +99,17 @@ fn descend(depth: u64) -> u64 {
     if block[0] == u64::MAX { 0 } else { descend(depth + 1) + block[7] }
 }
 
-/// A deterministic generator of random numbers (xorshift64*).
-pub struct Random(u64);
-
-impl Random {
-    /// Makes a generator from a seed; neighbouring seeds begin far apart.
-    pub fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// Returns the next number.
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// Returns a number below `end`, which is not 0.
-    pub fn below(&mut self, end: u64) -> u64 {
-        (self.next() >> 16) % end
-    }
-
+/// Random arguments of system calls.
+pub trait Arguments {
     /// Returns an argument that may or may not be valid.
-    pub fn argument(&mut self) -> u64 {
+    fn argument(&mut self) -> u64;
+
+    /// Returns, mostly, one of the objects that the child uses.
+    fn object(&mut self) -> u64;
+}
+
+impl Arguments for Random {
+    fn argument(&mut self) -> u64 {
         match self.below(16) {
             0..=4 => u64::from(OBJECTS) + self.below(64),
             5 => self.below(64),
@@ -135,45 +123,41 @@ impl Random {
             _ => self.next(),
         }
     }
-}
 
-impl Random {
-    /// Returns, mostly, one of the objects that the child uses.
-    pub fn object(&mut self) -> u64 {
+    fn object(&mut self) -> u64 {
         if self.below(24) == 0 { self.argument() } else { u64::from(OBJECTS) + self.below(64) }
     }
-
-    /// Returns an operation and its arguments. Calls that would end the process at once are rare.
-    fn call(&mut self) -> (u64, [u64; 13]) {
-        let mut operation = match self.below(64) {
-            0 => self.argument(),
-            _ => Operation::ALL[self.below(Operation::ALL.len() as u64) as usize] as u64,
-        };
-        if operation == Operation::UpcallReturn as u64 && self.below(1024) != 0 {
-            operation = Operation::UntypedRetype as u64;
-        }
-        let mut x: [u64; 13] = core::array::from_fn(|_| self.argument());
-        x[0] = self.object();
-        if (Operation::Copy as u64..=Operation::NodeRemove as u64).contains(&operation) {
-            x[0] = if self.below(4) == 0 { x[0] } else { 0 };
-            x[1] = self.object();
-            x[2] = if self.below(4) == 0 { x[2] } else { 0 };
-        }
-        if operation <= Operation::TryReceive as u64 {
-            // Most waits must end.
-            x[1] = x[1] & !Tag::DEADLINE | if self.below(256) == 0 { 0 } else { Tag::DEADLINE };
-            x[12] = Instant::now().ticks() + self.below(2000);
-        }
-        (operation, x)
-    }
 }
 
+/// Returns an operation and its arguments. Calls that would end the process at once are rare.
+fn call(random: &mut Random) -> (u64, [u64; 13]) {
+    let mut operation = match random.below(64) {
+        0 => random.argument(),
+        _ => Operation::ALL[random.below(Operation::ALL.len() as u64) as usize] as u64,
+    };
+    if operation == Operation::UpcallReturn as u64 && random.below(1024) != 0 {
+        operation = Operation::UntypedRetype as u64;
+    }
+    let mut x: [u64; 13] = core::array::from_fn(|_| random.argument());
+    x[0] = random.object();
+    if (Operation::Copy as u64..=Operation::NodeRemove as u64).contains(&operation) {
+        x[0] = if random.below(4) == 0 { x[0] } else { 0 };
+        x[1] = random.object();
+        x[2] = if random.below(4) == 0 { x[2] } else { 0 };
+    }
+    if operation <= Operation::TryReceive as u64 {
+        // Most waits must end.
+        x[1] = x[1] & !Tag::DEADLINE | if random.below(256) == 0 { 0 } else { Tag::DEADLINE };
+        x[12] = Instant::now().ticks() + random.below(2000);
+    }
+    (operation, x)
+}
 /// Makes `count` system calls with random numbers and arguments. Any effect on this process is acceptable.
 pub fn make_random_calls(seed: u64, count: u64) {
     let mut random = Random::new(seed);
     furnish();
     for _ in 0..count {
-        let (operation, x) = random.call();
+        let (operation, x) = call(&mut random);
         // This process does nothing else, so it may lose all that it can reach. SAFETY: as said; the case detects any
         // other damage.
         let _ = unsafe { raw::anything(operation, &x) };

@@ -38,10 +38,11 @@ use tench::memory::{self, Pages};
 use tench::println;
 use tench::sys::cap::Object;
 use tench::sys::{Cap, CapAddress, CapNode, Error, Kind, OWN_CSPACE, Untyped};
+use tench_random::Random;
 
 use attribution::Attribution;
 
-use crate::soak::{Random, executed};
+use crate::soak::executed;
 use crate::{KERNEL, figure};
 
 /// Log2 of the memory for the workloads.

@@ -13,10 +13,10 @@ use tench::memory::make;
 use tench::sys::{Notification, SchedulingContext};
 use tench::thread;
 use tench::time::{Instant, instructions};
+use tench_random::Random;
 
 use super::load::{Body, Load, compute};
 use super::{Cap, problem};
-use crate::soak::random::Random;
 
 /// Number of rounds of a piece of work.
 const ROUNDS: u32 = 200_000;

@@ -7,10 +7,10 @@ use tench::abi::layout::slot;
 use tench::memory::{Made, make};
 use tench::sys::{Cap, Notification, SchedulingContext};
 use tench::time::Instant;
+use tench_random::Random;
 
 use super::phase::Phase;
 use super::problem;
-use crate::soak::random::Random;
 
 /// The highest priority that there is.
 const HIGHEST: u64 = 255;

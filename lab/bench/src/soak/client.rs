@@ -8,8 +8,8 @@ use tench::mem::Failure as MemFailure;
 use tench::mem::protocol::Error as MemError;
 use tench::procs::{Failure, Procs};
 use tench::{memory, println};
+use tench_random::Random;
 
-use super::random::Random;
 use super::{memory as space, requests};
 
 /// Result of a client; the error is something that must not happen, which memory exhaustion is not.

@@ -6,9 +6,9 @@ use tench::abi::memory::{MapFlags, PAGE_SIZE};
 use tench::memory::{self, Anonymous, Error, Made, make_present, with_paging};
 use tench::paging::FrameCap;
 use tench::sys::Frame;
+use tench_random::Random;
 
 use super::client::{Outcome, made};
-use super::random::Random;
 
 /// Maximum number of a client's ranges.
 const RANGES: usize = 8;

@@ -16,7 +16,6 @@
 
 mod client;
 mod memory;
-pub mod random;
 mod requests;
 
 use alloc::format;
@@ -34,9 +33,9 @@ use tench::procs::{Failure, Procs, Status};
 use tench::sys::Instant;
 use tench::time::sleep;
 use tench::{println, process};
+use tench_random::Random;
 
 pub use client::run as client;
-pub use random::Random;
 
 use crate::{KERNEL, figure};
 

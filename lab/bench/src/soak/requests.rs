@@ -11,9 +11,9 @@ use tench::procs::protocol::Error as ProcsError;
 use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Frame, Kind, OWN_CSPACE, Placement};
 use tench::{memory, process};
 use tench_protocol::{Failure, Rejection};
+use tench_random::Random;
 
 use super::client::{self, KINDS, Outcome, is_short, made};
-use super::random::Random;
 
 const MEM: Mem = Mem::STANDARD;
 const SLABS: Slabs = Slabs::STANDARD;

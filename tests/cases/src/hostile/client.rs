@@ -12,9 +12,10 @@ use tench::sys::{Cap, CapAddress, Endpoint, Instant, Message, Wait, offer_slots}
 use tench::{memory, process, thread};
 use tench_pager::protocol::PagerClient;
 use tench_protocol::label;
+use tench_random::Random;
 
 use super::{pager, shares, streams};
-use crate::child::{self, Random};
+use crate::child::{self, Arguments};
 
 /// Threads that attack at the same time.
 const THREADS: u64 = 3;

@@ -27,11 +27,11 @@ use tench::procs::protocol::{Error as ProcsError, State};
 use tench::sys::{Cap, CapAddress, Endpoint, Instant, Rights};
 use tench::time::{frequency, sleep};
 use tench::{memory, println};
+use tench_random::Random;
 
 pub use client::run as client;
 
 use crate::case::{Case, Failure, Outcome};
-use crate::child::Random;
 use crate::stage::PRIORITY;
 
 pub const CASES: &[Case] = &[

@@ -10,11 +10,12 @@ use tench_pager::protocol::PagerClient;
 use tench_pager::server::{Policy, Server};
 use tench_pager::{Error, Frames, Pager, REGION_SIZE};
 use tench_protocol::label;
+use tench_random::Random;
 
 use super::work::Meter;
 use super::{Scene, badged, play};
 use crate::case::{Failure, Outcome};
-use crate::child::Random;
+use crate::child::Arguments;
 
 /// Log2 of the number of pages that the pager has.
 const POOL_BITS: u32 = 8;

@@ -4,8 +4,9 @@ use tench::abi::layout::slot;
 use tench::reserve::Reserve;
 use tench::sys::{CapAddress, Message};
 use tench_protocol::label;
+use tench_random::Random;
 
-use crate::child::Random;
+use crate::child::Arguments;
 
 /// Returns requests for shares of every size, mostly for the main thread's scheduling context, sometimes for another
 /// capability; releases of any number; queries.

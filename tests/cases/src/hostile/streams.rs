@@ -8,8 +8,9 @@ use tench::process;
 use tench::stream::Stream;
 use tench::sys::{Cap, CapAddress, Endpoint, Message, OWN_CSPACE};
 use tench_protocol::label;
+use tench_random::Random;
 
-use crate::child::{self, Random};
+use crate::child::{self, Arguments};
 
 /// Slots in which ends arrive.
 const ENDS: u32 = child::OBJECTS + 64;

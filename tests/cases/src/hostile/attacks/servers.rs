@@ -19,11 +19,12 @@ use tench::procs::{Failure as ProcsFailure, Procs, Spawn};
 use tench::sys::{Cap, CapAddress, Endpoint, Instant, Message, OWN_CSPACE, Wait, offer_slots, raw};
 use tench::thread::Builder;
 use tench::time::sleep;
+use tench_random::Random;
 
 use super::kernel::SERVERS;
 use super::{Attack, HELD, empty, held, said, soon};
 use crate::case::{Failure, Outcome};
-use crate::child::Random;
+use crate::child::Arguments;
 
 pub const ATTACKS: &[Attack] = &[
     Attack::new("tags", "messages of every length and shape get replies or are refused", tags),
