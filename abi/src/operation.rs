@@ -290,14 +290,14 @@ operations! {
 
     // ── Other cores' capabilities ────────────────────────────────────────────────────────────────────────────────
     /// **Export**: mark a capability as exported, on behalf of its copies on other cores. `cap` kernel (`WRITE`, no
-    /// badge), x1 CSpace (`WRITE`), x2 address of a capability to a frame, to an endpoint, or to an untyped from which
-    /// nothing was made. While it is marked it cannot be deleted; an untyped has no `WRITE` and cannot be retyped or
-    /// split; and a `Revoke` that would delete it, or is of it, deletes all else and then fails with `RemoteCopies`.
-    /// It can be moved, and copies made from it are not marked. An object has one exported capability, an endpoint one
-    /// for each badge. The mark keeps its memory in use even if the node in which it lies is deleted (see `Delete`).
-    /// Errors: `WrongType` (x2 is of another kind), `Lent` (there is an exported capability already), `Busy` (something
-    /// was made from the untyped), `Borrowed` (x2 was imported, or is a copy of an imported capability),
-    /// `DeviceMemory`.
+    /// badge), x1 CSpace (`WRITE`), x2 address of a capability to a frame, or to an untyped from which nothing was
+    /// made. While it is marked it cannot be deleted; an untyped has no `WRITE` and cannot be retyped or split; and a
+    /// `Revoke` that would delete it, or is of it, deletes all else and then fails with `RemoteCopies`. It can be
+    /// moved, and copies made from it are not marked. An object has one exported capability. The mark keeps its memory
+    /// in use even if the node in which it lies is deleted (see `Delete`).
+    /// Errors: `WrongType` (x2 is neither a frame nor an untyped: only memory is exported), `Lent` (there is an
+    /// exported capability already), `Busy` (something was made from the untyped), `Borrowed` (x2 was imported, or is
+    /// a copy of an imported capability), `DeviceMemory`.
     KernelExport = 104;
     /// **Unexport**: remove the mark from an exported capability. `cap` kernel (`WRITE`, no badge), x1 CSpace
     /// (`WRITE`), x2 address of the exported capability.

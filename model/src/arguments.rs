@@ -310,7 +310,7 @@ fn shape_foreign(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sou
             // Memory of exported capabilities is never freed, so large untypeds rarely.
             let any = source.one_in(20);
             let small = |cap: &Cap| cap.kind != Kind::Untyped || any || cap.size_bits <= 16;
-            let kinds = [Kind::Untyped, Kind::Frame, Kind::Endpoint];
+            let kinds = [Kind::Untyped, Kind::Frame];
             x[2] = known.such_slot(source, |address, cap| address >= FREE && kinds.contains(&cap.kind) && small(cap));
         }
         Operation::KernelUnexport => x[2] = known.such(source, |cap| cap.is_exported()),

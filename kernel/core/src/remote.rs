@@ -1,4 +1,5 @@
-//! Remote capabilities: export to and import from other cores, as far as one kernel is concerned.
+//! Remote capabilities: export to and import from other cores, as far as one kernel is concerned. Only memory is
+//! exported, as frames and untypeds; endpoints and notifications have proxies on other cores, which the monitors make.
 //!
 //! The monitors keep the copies on all cores consistent (`user/lib/remote`); each kernel prevents that its own core's
 //! part is undone:
@@ -65,7 +66,7 @@ fn named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, rights: Rights) -> Res
 pub fn export<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let slot = named(k, thread, Rights::WRITE)?;
     let cap = k.slot(slot).cap;
-    if !matches!(cap.kind, Kind::Untyped | Kind::Frame | Kind::Endpoint) {
+    if !matches!(cap.kind, Kind::Untyped | Kind::Frame) {
         return Err(Error::WrongType);
     }
     if cap.is_exported() {
@@ -74,7 +75,7 @@ pub fn export<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome
     if cap.is_borrowed() {
         return Err(Error::Borrowed);
     }
-    if cap.flags & flag::DEVICE != 0 && !matches!(cap.kind, Kind::Endpoint) {
+    if cap.flags & flag::DEVICE != 0 {
         return Err(Error::DeviceMemory);
     }
     if matches!(cap.kind, Kind::Untyped) {

@@ -65,7 +65,7 @@ pub const SECOND_LEVEL: u32 = 1 << 31;
 /// Bit of [`Cap::aux`] of a frame or untyped that was imported: the memory belongs to another core. Copies have it,
 /// too.
 pub const BORROWED: u32 = 1;
-/// Bit of [`Cap::extra`] of a frame or endpoint that is exported. Copies do not have it.
+/// Bit of [`Cap::extra`] of a frame that is exported. Copies do not have it.
 pub const EXPORTED: u64 = 1;
 /// Bit for "revoke requested": a deletion has met this exported capability. In [`Cap::extra`]; for an untyped in
 /// [`Cap::aux`].
@@ -80,7 +80,7 @@ pub const REVOKE_REQUESTED: u32 = 2;
 /// | Frame        | address         | –                  | [`BORROWED`]                    | [`EXPORTED`], [`REVOKE_REQUESTED`] |
 /// | PageTable    | address         | –                  | level                           | –                        |
 /// | Mapping      | frame's address | table's address    | first, count << 16              | offset, flags            |
-/// | Endpoint     | address         | badge              | –                               | [`EXPORTED`], [`REVOKE_REQUESTED`] |
+/// | Endpoint     | address         | badge              | –                               | –                        |
 /// | Notification | address         | badge              | –                               | –                        |
 /// | Interrupt    | number          | –                  | –                               | –                        |
 /// | Kernel       | 0               | badge, with powers | –                               | –                        |
@@ -153,7 +153,7 @@ impl Cap {
         self.flags & flag::EMBEDDED != 0
             && match self.kind {
                 Kind::Untyped => true,
-                Kind::Frame | Kind::Endpoint => self.extra & EXPORTED != 0,
+                Kind::Frame => self.extra & EXPORTED != 0,
                 _ => false,
             }
     }

@@ -31,7 +31,7 @@ pub fn check_exports(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
 
 /// Returns true if two capabilities are equal in the derivation tree's order.
 fn is_equal(a: &Cap, b: &Cap) -> bool {
-    derivation::same_object(a, b) && derivation::badge(a) == derivation::badge(b) && a.kind != Kind::Untyped
+    derivation::same_object(a, b) && a.kind != Kind::Untyped
 }
 
 /// Checks the flags of one capability by themselves.
@@ -53,7 +53,7 @@ fn check_marks(k: &mut Kernel<Host>, inventory: &Inventory, slot: SlotRef, cap: 
             let can_make = cap.allows(Rights::WRITE);
             ensure!(can_make != is_exported, "an untyped that is lent and can be retyped, or neither");
         }
-        Kind::Frame | Kind::Endpoint => {
+        Kind::Frame => {
             ensure!(is_exported == (cap.extra & EXPORTED != 0), "half of a mark");
         }
         _ => {}

@@ -26,9 +26,7 @@ pub(super) fn is_same(now: &Cap, then: &Cap) -> bool {
         let flags = cap.flags & !flag::EMBEDDED;
         match cap.kind {
             Kind::Untyped => Cap { flags, rights: then.rights, aux: cap.aux & !REVOKE_REQUESTED, ..*cap },
-            Kind::Frame | Kind::Endpoint => {
-                Cap { flags, extra: cap.extra & !(EXPORTED | u64::from(REVOKE_REQUESTED)), ..*cap }
-            }
+            Kind::Frame => Cap { flags, extra: cap.extra & !(EXPORTED | u64::from(REVOKE_REQUESTED)), ..*cap },
             _ => *cap,
         }
     };
@@ -106,7 +104,7 @@ impl Walk {
         if derivation::slot_exists(k, slot) {
             let now = &k.slot(slot).cap;
             let stays = now.is_exported() || now.flags & flag::ZOMBIE != 0;
-            if stays && derivation::same_object(now, &passed) && derivation::badge(now) == derivation::badge(&passed) {
+            if stays && derivation::same_object(now, &passed) {
                 return Some(slot);
             }
         }

@@ -301,7 +301,7 @@ impl Model {
     pub fn export(&mut self, address: u64) -> CallResult {
         let known = self.cap(address)?.clone();
         let object = self.object(&known);
-        if !matches!(object.kind, Kind::Untyped | Kind::Frame | Kind::Endpoint) {
+        if !matches!(object.kind, Kind::Untyped | Kind::Frame) {
             return Err(Error::WrongType);
         }
         if known.exported {
@@ -316,8 +316,7 @@ impl Model {
         if self.has_children(known.object) {
             return Err(Error::Busy);
         }
-        let is_equal = |other: &&Known| other.object == known.object && other.badge == known.badge;
-        if self.caps.values().filter(is_equal).any(|other| other.exported) {
+        if self.caps.values().any(|other| other.object == known.object && other.exported) {
             return Err(Error::Lent);
         }
         self.mark(address, true);

@@ -45,7 +45,7 @@ fn a_nested_node_with_an_exported_capability_keeps_no_other() {
 #[test]
 fn an_exported_capability_in_the_first_slot_is_moved_out_and_stays() {
     let mut m = Machine::new();
-    let marked = m.make(Kind::Endpoint, 0);
+    let marked = m.make(Kind::Frame, 12);
     let others = [copy(&mut m, marked), copy(&mut m, marked)];
     assert_eq!(export(&mut m, others[1]), Ok(()));
     let inner = m.make(Kind::CapNode, 8);

@@ -81,17 +81,17 @@ fn a_revocation_past_exports_can_be_preempted_at_each_preemption_point() {
 fn a_capability_that_is_exported_while_it_is_revoked_is_revoked_to_the_end() {
     for n in 1.. {
         let mut m = Machine::new();
-        let endpoint = m.make(Kind::Endpoint, 0);
-        let copies: Vec<u64> = (0..40).map(|_| copy(&mut m, endpoint)).collect();
+        let frame = m.make(Kind::Frame, 12);
+        let copies: Vec<u64> = (0..40).map(|_| copy(&mut m, frame)).collect();
         let (_, worker) = worker(&mut m);
         let_work(&mut m, worker);
         let first = m.first;
         interrupt_at(&mut m, first, n);
-        m.call(Operation::Revoke, &[0, endpoint]);
+        m.call(Operation::Revoke, &[0, frame]);
         let interrupted = m.current() == first;
         take_over(&mut m);
         if interrupted {
-            assert_eq!(export(&mut m, endpoint), Ok(()));
+            assert_eq!(export(&mut m, frame), Ok(()));
         }
         m.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
         take_over(&mut m);
@@ -99,7 +99,7 @@ fn a_capability_that_is_exported_while_it_is_revoked_is_revoked_to_the_end() {
         let expected = interrupted.then_some(Error::RemoteCopies);
         assert_eq!(m.results(worker).error(), expected, "preemption point {n}");
         assert!(copies.iter().all(|address| !holds(&mut m, *address)), "preemption point {n}");
-        assert_eq!(m.cap(endpoint).flags & flag::EMBEDDED != 0, interrupted);
+        assert_eq!(m.cap(frame).flags & flag::EMBEDDED != 0, interrupted);
         if !interrupted {
             assert!(n > 3, "only {n} preemption points");
             break;

@@ -13,7 +13,7 @@ fn revoking_memory_deletes_all_but_exported_capabilities() {
         let frame = make_in(&mut m, inner, Kind::Frame, 12);
         let endpoint = make_in(&mut m, inner, Kind::Endpoint, 0);
         let others = [copy(&mut m, frame), mint(&mut m, endpoint, 7), copy(&mut m, endpoint)];
-        let marked = [frame, endpoint, others[0], others[1]][i % 4];
+        let marked = [frame, others[0]][i % 2];
         assert_eq!(export(&mut m, marked), Ok(()));
         go.extend([inner, frame, endpoint].into_iter().chain(others).filter(|address| *address != marked));
         stay.push(marked);
@@ -49,50 +49,6 @@ fn revoking_an_object_deletes_all_but_its_exported_capability() {
         assert_eq!(unexport(&mut m, marked), Ok(()));
         assert_eq!(revoke(&mut m, frame), Ok(u64::from(which != 0)));
     }
-}
-
-#[test]
-fn revoking_an_endpoint_deletes_all_but_the_exported_capabilities_of_its_badges() {
-    let mut m = Machine::new();
-    let endpoint = m.make(Kind::Endpoint, 0);
-    let mut stay = Vec::new();
-    let mut go = Vec::new();
-    for badge in 1..20 {
-        let origin = mint(&mut m, endpoint, badge);
-        let other = copy(&mut m, origin);
-        let (marked, free) = if badge % 2 == 0 { (origin, other) } else { (other, origin) };
-        if badge % 3 != 0 {
-            assert_eq!(export(&mut m, marked), Ok(()));
-            stay.push(marked);
-        } else {
-            go.push(marked);
-        }
-        go.push(free);
-    }
-    assert_eq!(revoke(&mut m, endpoint), Err(Error::RemoteCopies));
-    assert!(go.iter().all(|address| !holds(&mut m, *address)) && stay.iter().all(|address| holds(&mut m, *address)));
-    assert_eq!(revoke(&mut m, endpoint), Err(Error::RemoteCopies), "as long as one is left");
-    for address in stay {
-        assert_eq!(unexport(&mut m, address), Ok(()));
-    }
-    assert!(revoke(&mut m, endpoint).is_ok());
-    assert_eq!(holders(&mut m, endpoint), [0, 0, 0]);
-    check(&mut m);
-}
-
-#[test]
-fn revoking_a_badge_deletes_all_but_its_exported_capability() {
-    let mut m = Machine::new();
-    let endpoint = m.make(Kind::Endpoint, 0);
-    let five = mint(&mut m, endpoint, 5);
-    let (marked, other, six) = (copy(&mut m, five), copy(&mut m, five), mint(&mut m, endpoint, 6));
-    assert_eq!(export(&mut m, marked), Ok(()));
-    assert_eq!(revoke(&mut m, five), Err(Error::RemoteCopies));
-    assert_eq!([five, marked, other, six].map(|address| holds(&mut m, address)), [true, true, false, true]);
-    assert_eq!(revoke(&mut m, six), Ok(0), "another badge has nothing to do with it");
-    assert_eq!(unexport(&mut m, marked), Ok(()));
-    assert_eq!(revoke(&mut m, five), Ok(1));
-    check(&mut m);
 }
 
 #[test]

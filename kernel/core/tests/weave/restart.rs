@@ -42,9 +42,10 @@ const VERDICTS: &[(&str, Restarted)] = &[
     ("revoke an endpoint", OtherResult),
     // The revocation deletes one capability, in the last step.
     ("revoke a mapped frame", Same),
+    ("revoke a frame", OtherResult),
     // Before its first preemption point the revocation finds only capabilities that stay.
     ("revoke past exported capabilities", NeverEnds),
-    ("revoke an endpoint past exported capabilities", NeverEnds),
+    ("revoke a frame past an exported copy", NeverEnds),
     ("delete a node with an exported capability", Same),
     ("map", Refused(Error::AlreadyMapped)),
     ("map instructions", NeverEnds),

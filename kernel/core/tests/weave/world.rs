@@ -44,8 +44,10 @@ pub mod part {
     pub const FAULTS: u32 = 512 | THREAD;
     /// An untyped with exported capabilities between others that can be deleted.
     pub const EXPORTS: u32 = 1024;
-    /// An exported copy and an exported badge of the endpoint of [`COPIES`].
-    pub const MARKED: u32 = 4096 | COPIES;
+    /// An exported copy of the frame of [`FRAMES`].
+    pub const MARKED: u32 = 4096 | FRAMES;
+    /// A frame with copies.
+    pub const FRAMES: u32 = 8192;
     /// A node with an exported capability.
     pub const IN_NODE: u32 = 2048;
 }
@@ -104,6 +106,10 @@ pub mod slots {
     pub const APART: u64 = 4 * 256 + POOL;
     /// Empty slots that no operation under test uses: this one, and the next.
     pub const SPARE: u64 = 220;
+    /// Frame with copies.
+    pub const SHARED: u64 = 100;
+    /// Copies of that frame.
+    pub const SHARES: u64 = 101;
     /// Untyped with frames.
     pub const LENDER: u64 = 188;
     /// Six frames of that untyped. The second and the fourth are exported.
@@ -121,7 +127,7 @@ use slots as p;
 const CSPACE: u64 = at(slot::CSPACE);
 const VSPACE: u64 = at(slot::VSPACE);
 const KERNEL: u64 = at(slot::KERNEL);
-/// Number of copies of the endpoint: enough for two preemption points.
+/// Number of copies of the endpoint, and of the frame: enough for two preemption points.
 const COPIES: u64 = 18;
 /// Number of threads of the account besides the actors: enough for two preemption points. The first two lie where the
 /// actors do.
@@ -159,7 +165,7 @@ impl World {
         for i in 0..4 {
             m.retype(p::SMALL + i, Kind::Endpoint, 0, 1, p::SMALL + 4 + i).ok();
         }
-        let makers: [(u32, Maker); 11] = [
+        let makers: [(u32, Maker); 12] = [
             (part::NODE, make_node),
             (part::THREAD, make_thread),
             (part::MAPPING, make_mapping),
@@ -169,7 +175,8 @@ impl World {
             (part::NOTIFIED & !part::THREAD, make_notified),
             (part::FAULTS & !part::THREAD, make_faults),
             (part::EXPORTS, make_exports),
-            (part::MARKED & !part::COPIES, make_marked),
+            (part::FRAMES, make_frames),
+            (part::MARKED & !part::FRAMES, make_marked),
             (part::IN_NODE, make_export_in_node),
         ];
         for (part, make) in makers {
@@ -282,11 +289,17 @@ fn make_exports(m: &mut Machine) {
     }
 }
 
-/// Exports a copy and a badge.
-fn make_marked(m: &mut Machine) {
-    for address in [p::COPIES + 4, p::COPIES + 6] {
-        m.call(Operation::KernelExport, &[KERNEL, 0, address]).ok();
+/// Makes a frame with copies.
+fn make_frames(m: &mut Machine) {
+    m.retype(p::POOL, Kind::Frame, 12, 1, p::SHARED).ok();
+    for i in 0..COPIES {
+        m.call(Operation::Copy, &[0, p::SHARED, 0, p::SHARES + i]).ok();
     }
+}
+
+/// Exports a copy of the frame.
+fn make_marked(m: &mut Machine) {
+    m.call(Operation::KernelExport, &[KERNEL, 0, p::SHARES + 4]).ok();
 }
 
 /// Makes a node of 256 slots that holds an exported frame, and an endpoint.
@@ -459,8 +472,9 @@ pub const WITH_PREEMPTION_POINTS: &[Subject] = subjects! {
     "revoke the inner untyped", 0, Some(O::Revoke), |_| one(O::Revoke, &[0, p::INNER]);
     "revoke an endpoint", part::COPIES, Some(O::Revoke), |_| one(O::Revoke, &[0, p::ENDPOINT]);
     "revoke a mapped frame", part::MAPPING, Some(O::Revoke), |_| one(O::Revoke, &[0, p::FRAME]);
+    "revoke a frame", part::FRAMES, Some(O::Revoke), |_| one(O::Revoke, &[0, p::SHARED]);
     "revoke past exported capabilities", part::EXPORTS, Some(O::Revoke), |_| one(O::Revoke, &[0, p::LENDER]);
-    "revoke an endpoint past exported capabilities", part::MARKED, Some(O::Revoke), |_| one(O::Revoke, &[0, p::ENDPOINT]);
+    "revoke a frame past an exported copy", part::MARKED, Some(O::Revoke), |_| one(O::Revoke, &[0, p::SHARED]);
     "delete a node with an exported capability", part::IN_NODE, Some(O::Delete), |_| one(O::Delete, &[0, p::KEEPER]);
     "revoke all, both threads too", 0, Some(O::Revoke), |_| one(O::Revoke, &[0, RAM_MEDIUM]);
     "map", part::MAPPING, Some(O::FrameMap), |_| map(p::FRAME, 200, PAGES, MapFlags::WRITE);
@@ -497,8 +511,8 @@ pub const WITHOUT_PREEMPTION_POINTS: &[Subject] = subjects! {
     "copy an endpoint", part::COPIES, None, |_| one(O::Copy, &[0, p::ENDPOINT, 0, p::NEW_COPY]);
     "mint", part::COPIES, None, |_| one(O::Mint, &[0, p::COPIES + 1, 0, p::NEW_COPY, u64::MAX, 99]);
     "move the endpoint", part::COPIES, None, |_| one(O::Move, &[0, p::ENDPOINT, 0, p::NEW_COPY]);
-    "export the endpoint", part::COPIES, None, |_| one(O::KernelExport, &[KERNEL, 0, p::ENDPOINT]);
-    "export a copy", part::COPIES, None, |_| one(O::KernelExport, &[KERNEL, 0, p::COPIES + 1]);
+    "export the frame", part::FRAMES, None, |_| one(O::KernelExport, &[KERNEL, 0, p::SHARED]);
+    "export a copy", part::FRAMES, None, |_| one(O::KernelExport, &[KERNEL, 0, p::SHARES + 1]);
     "export the code", part::CODE, None, |_| one(O::KernelExport, &[KERNEL, 0, p::CODE]);
     "lend some of the pool", 0, None, |_| vec![
         Call::new(O::UntypedRetype, &[p::POOL, Kind::Untyped as u64, 12, 1, 0x3_8000, 0, p::NEW_COPY]),
@@ -516,8 +530,9 @@ pub const WITHOUT_PREEMPTION_POINTS: &[Subject] = subjects! {
     "revoke an exported capability", part::EXPORTS, None, |_| one(O::Revoke, &[0, p::LENT + 3]);
     "take the mark in the node away", part::IN_NODE, None, |_| vec![
         Call::new(O::NodeInstall, &[0, 1, p::KEEPER]), Call::new(O::KernelUnexport, &[KERNEL, 0, 256 + 9])];
-    "take a badge's mark away", part::MARKED, None, |_| one(O::KernelUnexport, &[KERNEL, 0, p::COPIES + 6]);
-    "who has the endpoint", part::MARKED, None, |_| one(O::KernelHolders, &[KERNEL, 0, p::COPIES + 6]);
+    "take a copy's mark away", part::MARKED, None, |_| one(O::KernelUnexport, &[KERNEL, 0, p::SHARES + 4]);
+    "who has the frame", part::MARKED, None, |_| one(O::KernelHolders, &[KERNEL, 0, p::SHARED]);
+    "who has a badge", part::COPIES, None, |_| one(O::KernelHolders, &[KERNEL, 0, p::COPIES + 6]);
     "copy the frame", part::MAPPING, None, |_| one(O::Copy, &[0, p::FRAME, 0, p::NEW_COPY]);
     "move the frame", part::MAPPING, None, |_| one(O::Move, &[0, p::FRAME, 0, p::NEW_COPY]);
     "move the mapping", part::MAPPING, None, |_| one(O::Move, &[0, p::MAPPING, 0, p::NEW_COPY]);
