@@ -6,10 +6,10 @@
 //! [`Machine::step`] takes an [`Input`] and has [`Effects`], and there is no clock, no waiting, and no memory that
 //! grows. The monitors drive it, and so do the tests.
 //!
-//! Three kinds of objects can be exported. *Frames* and *endpoints* are shared: any core can have copies. *Untyped
-//! memory* is lent: to one core at a time, which makes objects from it as from its own memory and owns those; it can
-//! send them on, also to the lender. Borrowed memory itself cannot be sent on. An endpoint and each badge of it are
-//! separate objects, since each is revoked alone.
+//! Only memory is exported. *Frames* are shared: any core can have copies. *Untyped memory* is lent: to one core at a
+//! time, which makes objects from it as from its own memory and owns those; it can send them on, also to the lender.
+//! Borrowed memory itself cannot be sent on. (Endpoints and notifications stay on their core, and have proxies on
+//! others.)
 //!
 //! # Messages
 //!
@@ -54,7 +54,7 @@
 //! once, all else when the cores concerned have replied. Deleting the owner's last capability waits for nothing: the
 //! exported capability keeps the object alive until the last remote copy is released, and then the memory is free
 //! ([`Effects::unexport`]).
-//! # A core that is lost
+//!
 //! # Lost cores
 //!
 //! A lost core has stopped for good. Its requests are dropped; requests that need it fail ([`Error::CoreLost`],
@@ -70,6 +70,7 @@
 //! each other): it *gives up* what it had lent on to the lost core, keeps its exported capability until the memory
 //! around it is deleted, and passes on the taint. A slow core thus delays the return of memory from a lost one, for it
 //! may be the one that has a copy.
+//!
 //! # Duties of the kernel and the monitor
 //!
 //! - A local revocation that meets an exported capability deletes everything else it finds and then fails with

@@ -1,11 +1,11 @@
-//! Messages between monitors, and their encoding in the seven words of a channel's line.
+//! Messages between monitors, and their encoding in six words, which fit in a channel's line.
 //!
 //! ```text
-//!             word 0, from bit 0                1        2         3       4         5       6
+//!             word 0, from bit 0                1        2         3       4         5
 //! Ask         1 · to · rights                   object   request
 //! Reply       2 · to · result                   object   request
-//! Grant       3 · requester · rights · kind         object   request   count   base      bytes   badge
-//! Taken       4 · requester · result                object   request   count
+//! Grant       3 · requester · rights · kind     object   request   count   base      bytes
+//! Taken       4 · requester · result            object   request   count
 //! Release     5                                 object             count
 //! Withdraw    6                                 object             count
 //! Withdrawn   7                                 object             count   tainted
@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::object::{Core, Cores, Kind, ObjectId, RequestId, Shape};
 
 /// Number of words of a message.
-pub const WORDS: usize = 7;
+pub const WORDS: usize = 6;
 
 /// A message from one monitor to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -144,24 +144,24 @@ impl Message {
     pub fn encode(&self) -> [u64; WORDS] {
         match *self {
             Message::Ask { object, to, rights, request } => {
-                [head(1, to.number(), rights.bits(), 0), object.to_word(), request.0, 0, 0, 0, 0]
+                [head(1, to.number(), rights.bits(), 0), object.to_word(), request.0, 0, 0, 0]
             }
             Message::Reply { object, to, request, result } => {
-                [head(2, to.number(), code(result), 0), object.to_word(), request.0, 0, 0, 0, 0]
+                [head(2, to.number(), code(result), 0), object.to_word(), request.0, 0, 0, 0]
             }
             Message::Grant { object, shape, rights, count, requester, request } => {
                 let head = head(3, requester.number(), rights.bits(), shape.kind as u8);
-                [head, object.to_word(), request.0, count, shape.base, shape.bytes, shape.badge]
+                [head, object.to_word(), request.0, count, shape.base, shape.bytes]
             }
             Message::Taken { object, count, requester, request, result } => {
-                [head(4, requester.number(), code(result), 0), object.to_word(), request.0, count, 0, 0, 0]
+                [head(4, requester.number(), code(result), 0), object.to_word(), request.0, count, 0, 0]
             }
-            Message::Release { object, count } => [head(5, 0, 0, 0), object.to_word(), 0, count, 0, 0, 0],
-            Message::Withdraw { object, count } => [head(6, 0, 0, 0), object.to_word(), 0, count, 0, 0, 0],
+            Message::Release { object, count } => [head(5, 0, 0, 0), object.to_word(), 0, count, 0, 0],
+            Message::Withdraw { object, count } => [head(6, 0, 0, 0), object.to_word(), 0, count, 0, 0],
             Message::Withdrawn { object, count, tainted } => {
-                [head(7, 0, 0, 0), object.to_word(), 0, count, tainted.0, 0, 0]
+                [head(7, 0, 0, 0), object.to_word(), 0, count, tainted.0, 0]
             }
-            Message::Gone { core, tainted } => [head(8, core.number(), 0, 0), 0, 0, 0, tainted.0, 0, 0],
+            Message::Gone { core, tainted } => [head(8, core.number(), 0, 0), 0, 0, 0, tainted.0, 0],
         }
     }
 
@@ -176,7 +176,7 @@ impl Message {
         if message.encode() == *words { Ok(message) } else { Err(Malformed) }
     }
 
-    fn parse(&[word, object, request, count, base, bytes, badge]: &[u64; WORDS]) -> Result<Message, Malformed> {
+    fn parse(&[word, object, request, count, base, bytes]: &[u64; WORDS]) -> Result<Message, Malformed> {
         let [tag, first, second, third, ..] = word.to_le_bytes();
         let named = ObjectId::from_word(object).ok_or(Malformed);
         let request = RequestId(request);
@@ -184,7 +184,7 @@ impl Message {
             1 => Message::Ask { object: named?, to: core(first)?, rights: rights(second)?, request },
             2 => Message::Reply { object: named?, to: core(first)?, request, result: result(second)? },
             3 => {
-                let shape = Shape { kind: Kind::new(third).ok_or(Malformed)?, base, bytes, badge };
+                let shape = Shape { kind: Kind::new(third).ok_or(Malformed)?, base, bytes };
                 let (rights, requester) = (rights(second)?, core(first)?);
                 Message::Grant { object: named?, shape, rights, count, requester, request }
             }

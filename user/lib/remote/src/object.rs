@@ -108,7 +108,7 @@ impl ObjectId {
     }
 }
 
-/// Kind of an object that can be exported. The numbers are those of [`tench_abi::Kind`].
+/// Kind of an object that can be exported: memory, in either form. The numbers are those of [`tench_abi::Kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -116,8 +116,6 @@ pub enum Kind {
     Untyped = tench_abi::Kind::Untyped as u8,
     /// Memory that can be mapped. Copies may be on all cores.
     Frame = tench_abi::Kind::Frame as u8,
-    /// An endpoint; copies on other cores are proxies.
-    Endpoint = tench_abi::Kind::Endpoint as u8,
 }
 
 impl Kind {
@@ -126,7 +124,6 @@ impl Kind {
         match number {
             n if n == Kind::Untyped as u8 => Some(Kind::Untyped),
             n if n == Kind::Frame as u8 => Some(Kind::Frame),
-            n if n == Kind::Endpoint as u8 => Some(Kind::Endpoint),
             _ => None,
         }
     }
@@ -141,9 +138,6 @@ pub struct Shape {
     pub base: u64,
     /// Size of the object in bytes, not 0.
     pub bytes: u64,
-    /// For an endpoint, the badge of the capability that was sent: each badge is a separate object, because each can be
-    /// revoked alone. Otherwise 0.
-    pub badge: u64,
 }
 
 impl Shape {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 use world::judge::{judge, judge_end};
 use world::script::Op::{Copy, Delete, GiveBack, Retype, Revoke, Send};
-use world::script::{Mistake, Op, Script, endpoint, frame, untyped};
+use world::script::{Mistake, Op, Script, frame, untyped};
 use world::{Event, World};
 
 #[derive(Clone)]
@@ -130,7 +130,7 @@ fn a_frame_of_two_cores() {
 
 #[test]
 fn two_objects_that_cross() {
-    let objects = [frame(0, 4, None), endpoint(8)];
+    let objects = [frame(0, 4, None), frame(8, 1, None)];
     let threads: [(u8, &[Op]); 6] = [
         (0, &[Send(0, 1), Delete(0)]),
         (0, &[Revoke(0)]),

@@ -57,10 +57,10 @@ fn some_message(random: &mut Random, world: &World) -> Message {
         },
         1 => Message::Reply { object, to: some_core, request, result },
         2 => {
-            let kind = [Kind::Untyped, Kind::Frame, Kind::Endpoint][random.below(3)];
+            let kind = [Kind::Untyped, Kind::Frame][random.below(2)];
             // Mostly memory unknown to the others: kernels refuse memory that is in use.
             let base = if random.below(4) == 0 { small(random) } else { 1 << 20 | (small(random) & 0xff) << 4 };
-            let shape = Shape { kind, base, bytes: small(random).saturating_mul(4), badge: 0 };
+            let shape = Shape { kind, base, bytes: small(random).saturating_mul(4) };
             Message::Grant { object, shape, rights, count, requester: some_core, request }
         }
         3 => Message::Taken { object, count, requester: some_core, request, result },

@@ -21,8 +21,8 @@ fn result() -> impl Strategy<Value = Result<(), Error>> {
 }
 
 fn message() -> impl Strategy<Value = Message> {
-    let kind = prop_oneof![Just(Kind::Untyped), Just(Kind::Frame), Just(Kind::Endpoint)];
-    let shape = (kind, any::<[u64; 3]>()).prop_map(|(kind, [base, bytes, badge])| Shape { kind, base, bytes, badge });
+    let kind = prop_oneof![Just(Kind::Untyped), Just(Kind::Frame)];
+    let shape = (kind, any::<[u64; 2]>()).prop_map(|(kind, [base, bytes])| Shape { kind, base, bytes });
     let rights = (0_u8..16).prop_map(Rights::from_bits_truncate);
     (0..8, (object(), shape, rights), (any::<[u64; 3]>(), core(), result())).prop_map(|(which, what, rest)| {
         let ((object, shape, rights), ([first, count, set], core, result)) = (what, rest);
@@ -72,7 +72,7 @@ proptest! {
 fn meaningless_words_are_malformed() {
     let object = ObjectId { owner: Core::new(1).unwrap(), number: 2, generation: 3 };
     let release = Message::Release { object, count: 4 }.encode();
-    assert_eq!(release, [5, 3 << 32 | 2 << 8 | 1, 0, 4, 0, 0, 0]);
+    assert_eq!(release, [5, 3 << 32 | 2 << 8 | 1, 0, 4, 0, 0]);
     let change = |word: usize, value: u64| {
         let mut words = release;
         words[word] = value;
@@ -85,6 +85,14 @@ fn meaningless_words_are_malformed() {
     assert_eq!(change(2, 1), Err(Malformed), "a word that is not used");
     let reply = Message::Reply { object, to: object.owner, request: RequestId(0), result: Err(Error::Lent) }.encode();
     assert_eq!(reply[0] >> 16, Error::Lent as u64);
-    let unknown = [reply[0] | 0xff << 16, reply[1], 0, 0, 0, 0, 0];
+    let unknown = [reply[0] | 0xff << 16, reply[1], 0, 0, 0, 0];
     assert_eq!(Message::decode(&unknown), Err(Malformed), "unknown error");
+    let (to, shape) = (object.owner, Shape { kind: Kind::Frame, base: 0x1000, bytes: 0x1000 });
+    let (rights, request) = (Rights::READ, RequestId(0));
+    let grant = Message::Grant { object, shape, rights, count: 1, requester: to, request }.encode();
+    for kind in [tench_abi::Kind::Endpoint, tench_abi::Kind::Notification] {
+        let mut other = grant;
+        other[0] = grant[0] & 0xff_ffff | (kind as u64) << 24;
+        assert_eq!(Message::decode(&other), Err(Malformed), "{kind:?}: only memory is exported");
+    }
 }

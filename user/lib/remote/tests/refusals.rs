@@ -7,8 +7,8 @@ use tench_remote::{
 };
 
 const LIMITS: Limits = Limits { exports: 2, holders: 3, copies: 2, requests: 3 };
-const FRAME: Shape = Shape { kind: Kind::Frame, base: 0x1000, bytes: 0x1000, badge: 0 };
-const MEMORY: Shape = Shape { kind: Kind::Untyped, base: 0x10_0000, bytes: 0x10_0000, badge: 0 };
+const FRAME: Shape = Shape { kind: Kind::Frame, base: 0x1000, bytes: 0x1000 };
+const MEMORY: Shape = Shape { kind: Kind::Untyped, base: 0x10_0000, bytes: 0x10_0000 };
 const READ: Rights = Rights::READ;
 
 fn core(number: u8) -> Core {
@@ -170,7 +170,7 @@ fn full_tables() {
     assert_eq!(monitor.sends(other(2), 1), refused(Error::TooManyExports));
     assert_eq!(monitor.sends(other(1), 2), refused(Error::TooManyHolders));
     monitor.lends(1, 0, MEMORY);
-    monitor.lends(1, 1, Shape { base: 0, bytes: 16, badge: 7, kind: Kind::Endpoint });
+    monitor.lends(1, 1, Shape { base: 0x3000, ..FRAME });
     let third = ObjectId { owner: core(2), ..FIRST };
     assert_eq!(monitor.hears(2, grant(third, Shape { base: 0, ..FRAME }, 1)), Ok(()));
     let [(2, Message::Taken { result, .. }), (2, Message::Release { count: 1, .. })] = monitor.seen.sent[..] else {

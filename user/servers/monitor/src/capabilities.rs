@@ -133,17 +133,15 @@ fn made<T>(slot: CapAddress, made: Result<T, KernelError>) -> Result<CapAddress,
 impl ExchangeKernel for Machine {
     fn look(&self, slot: CapAddress) -> Option<Found> {
         let found = OWN_CSPACE.locate_at(KERNEL, slot).ok()?;
-        let holders = KERNEL.holders(OWN_CSPACE, slot).ok()?;
-        let (kind, base) = match found.kind {
-            Kind::Frame => (Sendable::Frame, found.address),
-            Kind::Untyped => (Sendable::Untyped, found.address),
-            // Both stay on their core, and are sent in the same way.
-            Kind::Endpoint | Kind::Notification => (Sendable::Endpoint, holders.physical),
+        let kind = match found.kind {
+            Kind::Frame => Sendable::Frame,
+            Kind::Untyped => Sendable::Untyped,
+            Kind::Endpoint | Kind::Notification => return Some(Found::Endpoint),
             _ => return None,
         };
-        let bytes = 1u64.checked_shl(found.size_bits)?;
-        let shape = Shape { kind, base, bytes, badge: found.badge };
-        Some(Found { shape, rights: found.rights, is_borrowed: holders.borrowed })
+        let is_borrowed = KERNEL.holders(OWN_CSPACE, slot).ok()?.borrowed;
+        let shape = Shape { kind, base: found.address, bytes: 1u64.checked_shl(found.size_bits)? };
+        Some(Found::Memory { shape, rights: found.rights, is_borrowed })
     }
 
     fn export(&mut self, slot: CapAddress) -> Result<(), KernelError> {
@@ -162,7 +160,6 @@ impl ExchangeKernel for Machine {
         let imported = match shape.kind {
             Sendable::Frame => KERNEL.import_frame(shape.base, bits, Rights::all(), slot).map(drop),
             Sendable::Untyped => KERNEL.import_untyped(shape.base, bits, slot).map(drop),
-            Sendable::Endpoint => Err(KernelError::WrongType),
         };
         made(slot, imported)
     }
@@ -175,7 +172,6 @@ impl ExchangeKernel for Machine {
                 let (memory, bits) = (Cap::<Untyped>::new(from), u64::from(found.size_bits));
                 memory.retype_many(Kind::Untyped, bits, 1, Placement::At(0), OWN_CSPACE, slot).map(drop)
             }),
-            Sendable::Endpoint => Err(KernelError::WrongType),
         };
         made(slot, copied)
     }

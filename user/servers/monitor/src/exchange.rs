@@ -48,13 +48,18 @@ pub const MONITOR: u64 = 0;
 
 /// A slot's content that can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The object's kind and extent, and the badge.
-    pub shape: Shape,
-    /// Rights of the capability.
-    pub rights: Rights,
-    /// Set if the capability is imported.
-    pub is_borrowed: bool,
+pub enum Found {
+    /// Memory.
+    Memory {
+        /// Kind and extent.
+        shape: Shape,
+        /// Rights of the capability.
+        rights: Rights,
+        /// Set if the capability is imported.
+        is_borrowed: bool,
+    },
+    /// An endpoint or a notification: it stays on its core.
+    Endpoint,
 }
 
 /// The kernel's operations on capabilities that leave their core. Slots are the monitor's own.
@@ -176,12 +181,12 @@ impl<K: Kernel, P> Exchange<K, P> {
             self.executor.mailbox.put(transfer.to, transfer.reservation, slot);
             return self.executor.finish(transfer, Ok(()));
         }
-        if found.shape.kind == Kind::Endpoint {
+        let Found::Memory { shape, rights, is_borrowed } = found else {
             return self.executor.leaving.push_back(transfer);
-        }
-        let what = match found.is_borrowed {
-            false => Sent::Own(found.shape),
-            true => match self.root_of(&found.shape) {
+        };
+        let what = match is_borrowed {
+            false => Sent::Own(shape),
+            true => match self.root_of(&shape) {
                 Some(object) => Sent::Remote(object),
                 None => return self.executor.finish(transfer, Err(Error::BeingRevoked)),
             },
@@ -190,7 +195,7 @@ impl<K: Kernel, P> Exchange<K, P> {
             return self.executor.finish(transfer, Err(Error::Full));
         }
         self.executor.requesters.take(Client::of_badge(transfer.from));
-        let rights = if found.shape.kind == Kind::Untyped { Rights::empty() } else { found.rights };
+        let rights = if shape.kind == Kind::Untyped { Rights::empty() } else { rights };
         let (token, to) = (self.executor.name(), transfer.to);
         self.executor.requests.insert(token, Purpose::Send(transfer));
         self.executor.current = Some(token);
@@ -264,19 +269,23 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     /// Revokes, from all other cores, the object of a slot's capability, if the requester has sent it there. Holding a
     /// capability is not enough: the requester may have been given a copy, as the other cores were. (The owner shows
-    /// that by a revoke in the kernel, after which [`poll`](Self::poll) revokes from the other cores, too.)
+    /// that by a revoke in the kernel, after which [`poll`](Self::poll) revokes from the other cores, too.) Endpoints
+    /// and notifications have no copies elsewhere, so nothing is left to do for them.
     pub fn revoke(&mut self, from: u64, slot: CapAddress, who: P) {
         let Some(found) = self.executor.kernel.look(slot) else {
             return self.executor.done.push_back(Done::Reply(who, Err(Error::NotSendable)));
         };
-        if found.is_borrowed {
+        let Found::Memory { shape: found, is_borrowed, .. } = found else {
+            return self.executor.done.push_back(Done::Reply(who, Ok(())));
+        };
+        if is_borrowed {
             return self.executor.done.push_back(Done::Reply(who, Err(Error::Borrowed)));
         }
-        let is_others = |granter, shape: &Shape| *shape == found.shape && identity(granter) != identity(from);
+        let is_others = |granter, shape: &Shape| *shape == found && identity(granter) != identity(from);
         if !self.given(is_others).is_empty() {
             return self.executor.done.push_back(Done::Reply(who, Err(Error::NotAllowed)));
         }
-        let objects = self.given(|_, shape| *shape == found.shape);
+        let objects = self.given(|_, shape| *shape == found);
         self.take_back(from, Some(who), objects);
     }
 

@@ -3,7 +3,7 @@
 use tench_remote::{Kind, Limits};
 
 use super::kernel::Name;
-use super::script::{Object, Op, Script, endpoint, frame, untyped};
+use super::script::{Object, Op, Script, frame, untyped};
 use super::{Event, Waits, World};
 
 pub const CORES: u8 = 4;
@@ -27,11 +27,11 @@ impl Random {
         ((z ^ z >> 31) % limit as u64) as usize
     }
 
-    /// Returns memory, frames and endpoints, and objects that can be made from the memory: of the same extent, half of
+    /// Returns memory and frames, and objects that can be made from the memory: of the same extent, half of
     /// it, or all of it in other forms.
     fn objects(&mut self) -> Vec<Object> {
         let mut objects: Vec<Object> = (0..4).map(|index| untyped(index * 16, 16, None)).collect();
-        objects.extend([frame(64, 8, None), endpoint(72)]);
+        objects.extend([frame(64, 8, None), frame(72, 1, None)]);
         while objects.len() < OBJECTS {
             // The smaller of two numbers, so that objects made early are used more often.
             let of = self.below(objects.len()).min(self.below(objects.len()));

@@ -61,7 +61,7 @@ pub struct Script {
 }
 
 const fn shape(kind: Kind, base: u64, bytes: u64) -> Shape {
-    Shape { kind, base, bytes, badge: 0 }
+    Shape { kind, base, bytes }
 }
 
 /// Returns memory that can be retyped.
@@ -72,11 +72,6 @@ pub const fn untyped(base: u64, bytes: u64, of: Option<Name>) -> Object {
 /// Returns memory that can be mapped.
 pub const fn frame(base: u64, bytes: u64, of: Option<Name>) -> Object {
     Object { shape: shape(Kind::Frame, base, bytes), of }
-}
-
-/// Returns an endpoint.
-pub const fn endpoint(base: u64) -> Object {
-    Object { shape: shape(Kind::Endpoint, base, 1), of: None }
 }
 
 impl Script {

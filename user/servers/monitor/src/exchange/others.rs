@@ -11,7 +11,7 @@ use tench_quota::Client;
 
 use super::line::Line;
 use super::mailbox::ReceivedTransfer;
-use super::{Exchange, Kernel, MOST_LINKS, OutgoingTransfer};
+use super::{Exchange, Found, Kernel, MOST_LINKS, OutgoingTransfer};
 use crate::proxies::Carried;
 
 impl<K: Kernel, P> Exchange<K, P> {
@@ -49,8 +49,8 @@ impl<K: Kernel, P> Exchange<K, P> {
     /// Keeps the channel to a core that a transfer to the monitor itself brought, and that is mapped; the slot has a
     /// copy of its frame.
     pub fn keep_link(&mut self, slot: CapAddress, core: Core) {
-        let Some(found) = self.executor.kernel.look(slot) else { return };
-        for root in self.executor.roots.values_mut().filter(|root| root.shape == found.shape) {
+        let Some(Found::Memory { shape, .. }) = self.executor.kernel.look(slot) else { return };
+        for root in self.executor.roots.values_mut().filter(|root| root.shape == shape) {
             (root.is_kept, root.link) = (true, Some(core));
         }
     }

@@ -218,8 +218,8 @@ impl Kernel for Core {
     fn look(&self, slot: CapAddress) -> Option<Found> {
         let found = self.held(slot)?;
         let kind = if found.kind == Kind::Frame { Sendable::Frame } else { Sendable::Untyped };
-        let shape = Shape { kind, base: found.base, bytes: 1 << found.bits, badge: 0 };
-        Some(Found { shape, rights: found.rights, is_borrowed: found.is_borrowed })
+        let shape = Shape { kind, base: found.base, bytes: 1 << found.bits };
+        Some(Found::Memory { shape, rights: found.rights, is_borrowed: found.is_borrowed })
     }
 
     fn export(&mut self, slot: CapAddress) -> Result<(), Error> {

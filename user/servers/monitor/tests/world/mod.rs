@@ -95,8 +95,7 @@ impl Fake {
 impl Kernel for Fake {
     fn look(&self, slot: CapAddress) -> Option<Found> {
         let cap = self.get(slot).ok()?;
-        let is_memory = matches!(cap.shape.kind, Kind::Frame | Kind::Untyped);
-        is_memory.then_some(Found { shape: cap.shape, rights: cap.rights, is_borrowed: cap.borrowed })
+        Some(Found::Memory { shape: cap.shape, rights: cap.rights, is_borrowed: cap.borrowed })
     }
 
     fn export(&mut self, slot: CapAddress) -> Result<(), KernelError> {
@@ -239,7 +238,7 @@ impl World {
 
     /// Makes a client's capability.
     pub fn make(&mut self, at: usize, kind: Kind, base: u64, bytes: u64) -> CapAddress {
-        let shape = Shape { kind, base, bytes, badge: 0 };
+        let shape = Shape { kind, base, bytes };
         let rights = Rights::all();
         self.kernel(at).add(Cap {
             shape,
