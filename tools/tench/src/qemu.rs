@@ -80,6 +80,9 @@ impl Machine {
         if self.icount {
             let sleep = if self.idles { "on" } else { "off" };
             command.args(["-icount", &format!("shift=0,sleep={sleep}")]);
+        } else {
+            // A thread for each core; with instructions as the clock, they run in turn.
+            command.args(["-accel", "tcg,thread=multi"]);
         }
         if let Some(plugin) = &self.plugin {
             command.arg("-plugin").arg(plugin);

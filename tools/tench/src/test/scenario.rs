@@ -6,9 +6,11 @@
 //! NAME` boots another kernel than the usual one ([`Kernel`]), `# system: peers` another system description, and `#
 //! archive: broken` adds files to the boot archive that are not valid programs. `# also with cores: 2 4` plays the
 //! session again on machines with so many cores, as `NAME/2-cores` and `NAME/4-cores`: it must be the same, except for
-//! lines that end with `monitor`, which lists of programs have there. `seed=N` among the settings of the machine
-//! chooses other addresses in each process, and `idle=real` lets time pass while the machine is idle, for sessions in
-//! which a program waits in the background.
+//! lines that end with `monitor`, which lists of programs have there. `# also in parallel` plays it again, as
+//! `NAME/parallel`, in real time and with a thread of the emulator for each core, where what the cores do at the same time
+//! comes in another order in each run. `seed=N` among the settings of the machine chooses other addresses in each
+//! process, and `idle=real` lets time pass while the machine is idle, for sessions in which a program waits in the
+//! background.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,16 +29,19 @@ use crate::workspace::{self, Workspace};
 const SYSTEMS: [&str; 2] = ["default", "peers"];
 const DIRECTORY: &str = "tests/scenarios";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(600) };
+/// Patience with a session in parallel: the two that there are may take 90 seconds together.
+const PATIENCE_IN_PARALLEL: Patience = Patience { silence: Duration::from_secs(45), total: Duration::from_secs(45) };
 
 /// A scenario's file.
 pub struct Scenario {
-    /// Name of the file without `.txt`, followed by the number of cores for a repetition.
+    /// Name of the file without `.txt`, followed by the number of cores or by `parallel` for a repetition.
     pub name: String,
     /// System description that is booted.
     pub system: &'static str,
     path: PathBuf,
     /// Number of cores, if it differs from the file's.
     cores: Option<u32>,
+    is_parallel: bool,
 }
 
 /// Finds all scenarios, by name.
@@ -49,12 +54,22 @@ pub fn find(workspace: &Workspace) -> Result<Vec<Scenario>> {
             if path.extension().is_some_and(|extension| extension == "txt") {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 let text = workspace::read_text(&path)?;
-                let Plan { system, also, .. } = Plan::parse(&text)?;
+                let Plan { system, also, also_in_parallel, .. } = Plan::parse(&text)?;
                 for cores in also {
                     let name = format!("{name}/{cores}-cores");
-                    scenarios.push(Scenario { name, system, path: path.clone(), cores: Some(cores) });
+                    scenarios.push(Scenario {
+                        name,
+                        system,
+                        path: path.clone(),
+                        cores: Some(cores),
+                        is_parallel: false,
+                    });
                 }
-                scenarios.push(Scenario { name, system, path, cores: None });
+                if also_in_parallel {
+                    let name = format!("{name}/parallel");
+                    scenarios.push(Scenario { name, system, path: path.clone(), cores: None, is_parallel: true });
+                }
+                scenarios.push(Scenario { name, system, path, cores: None, is_parallel: false });
             }
         }
     }
@@ -71,6 +86,7 @@ struct Plan<'t> {
     system: &'static str,
     /// Numbers of cores of the repetitions.
     also: Vec<u32>,
+    also_in_parallel: bool,
     machine: Machine,
     kernel: Kernel,
     broken: bool,
@@ -86,6 +102,7 @@ impl<'t> Plan<'t> {
             header: lines[..first].to_vec(),
             system: SYSTEMS[0],
             also: Vec::new(),
+            also_in_parallel: false,
             machine: Machine { icount: true, ..Machine::default() },
             kernel: Kernel::Usual,
             broken: false,
@@ -102,6 +119,8 @@ impl<'t> Plan<'t> {
             } else if let Some(cores) = line.strip_prefix("# also with cores:") {
                 let number = |word: &str| word.parse().map_err(|_| miette!("`{word}` is no number of cores"));
                 plan.also = cores.split_whitespace().map(number).collect::<Result<_>>()?;
+            } else if *line == "# also in parallel" {
+                plan.also_in_parallel = true;
             } else if let Some(kernel) = line.strip_prefix("# kernel:") {
                 let name = kernel.trim();
                 let allowed = || Kernel::ALL.map(Kernel::name).join(", ");
@@ -151,6 +170,8 @@ impl Scenario {
         let text = workspace::read_text(&self.path)?;
         let mut plan = Plan::parse(&text)?;
         plan.machine.cores = self.cores.unwrap_or(plan.machine.cores);
+        plan.machine.icount &= !self.is_parallel;
+        let patience = if self.is_parallel { PATIENCE_IN_PARALLEL } else { PATIENCE };
         let script = self.path.with_extension("script");
         let steps = if script.is_file() { script::parse(&workspace::read_text(&script)?)? } else { plan.steps() };
         let (system, build) = target.get(self.system)?;
@@ -161,8 +182,8 @@ impl Scenario {
         // Symbols help a person, but source lines move, so symbols are not compared.
         let mut explained = Vec::new();
         let mut command = plan.machine.command(&files, Serial::Pipe);
-        let bless = bless && self.cores.is_none();
-        let outcome = script::run(&mut command, &steps, PATIENCE, |line| {
+        let bless = bless && self.cores.is_none() && !self.is_parallel;
+        let outcome = script::run(&mut command, &steps, patience, |line| {
             explained.extend(symbols.explain(line));
             Vec::new()
         })?;
@@ -228,6 +249,7 @@ mod tests {
         assert!(Plan::parse("# kernel: with preemption points\n").is_err());
         assert!(Plan::parse("# archive: everything\n").is_err() && Plan::parse("# machine: seed=x\n").is_err());
         assert!(Plan::parse("# status: all\n").is_err() && Plan::parse("# system: mine\n").is_err());
+        assert!(!plan.also_in_parallel && Plan::parse("# also in parallel\n").unwrap().also_in_parallel);
         assert!(plan.also.is_empty() && Plan::parse("# also with cores: 2 many\n").is_err());
         assert_eq!(Plan::parse("# also with cores: 2 4\n").unwrap().also, [2, 4]);
         assert_eq!((plan.system, Plan::parse("# system: peers\n").unwrap().system), ("default", "peers"));
