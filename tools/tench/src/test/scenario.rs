@@ -7,8 +7,8 @@
 //! archive: broken` adds files to the boot archive that are not valid programs. `# also with cores: 2 4` plays the
 //! session again on machines with so many cores, as `NAME/2-cores` and `NAME/4-cores`: it must be the same, except for
 //! lines that end with `monitor`, which lists of programs have there. `# also in parallel` plays it again, as
-//! `NAME/parallel`, in real time and with a thread of the emulator for each core, where what the cores do at the same time
-//! comes in another order in each run. `seed=N` among the settings of the machine chooses other addresses in each
+//! `NAME/parallel`, in real time and with a thread of the emulator for each core, where what the cores do at the same
+//! time comes in another order in each run. `seed=N` among the settings of the machine chooses other addresses in each
 //! process, and `idle=real` lets time pass while the machine is idle, for sessions in which a program waits in the
 //! background.
 

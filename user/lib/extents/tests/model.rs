@@ -67,8 +67,8 @@ impl Model {
         fits
     }
 
-    /// Checks where the manager has put a block, or that it has refused it: a block is found if it fits anywhere, and it
-    /// lies in the best fit. Only if more than [`TRIED`] smaller extents were large enough, and alignment or range
+    /// Checks where the manager has put a block, or that it has refused it: a block is found if it fits anywhere, and
+    /// it lies in the best fit. Only if more than [`TRIED`] smaller extents were large enough, and alignment or range
     /// kept it out of each, the manager may take another: no larger than the smallest in which such a block fits
     /// wherever the extent begins, and with a range, or where there is no such extent, the lowest address. Returns
     /// whether it is the best fit.
