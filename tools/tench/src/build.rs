@@ -93,9 +93,13 @@ const OPTIMISED: [&str; 12] = [
     "tench-reserve",
 ];
 
+/// Rust's own libraries, which a compiler without the target's builds from their sources. They are installed
+/// optimised, and unoptimised they need more stack than the kernel has while it boots.
+const FROM_SOURCE: [&str; 2] = ["core", "alloc"];
+
 impl Optimisation {
     /// Returns the arguments for cargo.
-    fn arguments(self) -> Vec<String> {
+    fn arguments(self, bare_metal: &BareMetal) -> Vec<String> {
         match self {
             Optimisation::All => vec!["--release".to_owned()],
             Optimisation::AllButPrograms => {
@@ -105,7 +109,8 @@ impl Optimisation {
                     format!("{profile}.opt-level=0"),
                     format!("{profile}.lto='fat'"),
                 ];
-                for package in OPTIMISED {
+                let libraries: &[&str] = if bare_metal.from_source { &FROM_SOURCE } else { &[] };
+                for package in OPTIMISED.iter().chain(libraries) {
                     settings.push(format!("{profile}.package.{package}.opt-level=3"));
                 }
                 let settings = settings.into_iter().flat_map(|setting| ["--config".to_owned(), setting]);
@@ -139,7 +144,7 @@ impl Build {
         }
 
         let mut command = bare_metal.cargo(workspace, "build");
-        command.args(optimisation.arguments()).arg("--message-format=json-render-diagnostics");
+        command.args(optimisation.arguments(&bare_metal)).arg("--message-format=json-render-diagnostics");
         command.args(wanted.iter().flat_map(|package| ["-p", package]));
         let artifacts = Artifacts::read(&process::output(&mut command)?, packages)?;
 
