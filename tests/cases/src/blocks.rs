@@ -19,19 +19,19 @@ use crate::case::{Case, Failure, Outcome};
 use crate::stage::{Stage, is_empty, physical_address};
 
 pub const CASES: &[Case] = &[
-    Case::new("MEM0001", "blocks are aligned, distinct and empty", blocks),
-    Case::new("MEM0002", "freeing a block deletes what was made of it", freed),
-    Case::new("MEM0003", "a block lies where it is wanted, or there is none", within),
-    Case::new("MEM0004", "of equal blocks the one with the lowest address is taken", lowest),
-    Case::new("MEM0005", "what cannot be had or was never given is refused, and changes nothing", refused),
-    Case::new("MEM0006", "a divided block is freed in any order of its parts", divided),
-    Case::new("MEM0007", "a block is not divided where something lies across", across),
-    Case::new("MEM0008", "every byte is described once, and the sums agree", described),
-    Case::new("MEM0009", "a process that ends gives everything back", ended),
-    Case::new("MEM0010", "a process killed at any time gives everything back", killed),
-    Case::new("MEM0011", "too little memory at any step of a start is an error, and nothing is lost", too_little),
-    Case::new("MEM0012", "a limit holds, for children too, and cannot be raised beyond one's own", limits),
-    Case::new("MEM0013", "requests of random words change nothing for others", nonsense),
+    Case::new("BLK0001", "blocks are aligned, distinct and empty", blocks),
+    Case::new("BLK0002", "freeing a block deletes what was made of it", freed),
+    Case::new("BLK0003", "a block lies where it is wanted, or there is none", within),
+    Case::new("BLK0004", "of equal blocks the one with the lowest address is taken", lowest),
+    Case::new("BLK0005", "what cannot be had or was never given is refused, and changes nothing", refused),
+    Case::new("BLK0006", "a divided block is freed in any order of its parts", divided),
+    Case::new("BLK0007", "a block is not divided where something lies across", across),
+    Case::new("BLK0008", "every byte is described once, and the sums agree", described),
+    Case::new("BLK0009", "a process that ends gives everything back", ended),
+    Case::new("BLK0010", "a process killed at any time gives everything back", killed),
+    Case::new("BLK0011", "too little memory at any step of a start is an error, and nothing is lost", too_little),
+    Case::new("BLK0012", "a limit holds, for children too, and cannot be raised beyond one's own", limits),
+    Case::new("BLK0013", "requests of random words change nothing for others", nonsense),
 ];
 
 const MEM: Mem = Mem::STANDARD;

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cases;
 mod layers;
 mod lengths;
 mod sentences;
