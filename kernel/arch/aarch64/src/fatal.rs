@@ -7,7 +7,7 @@ use core::fmt::Write;
 
 use crate::early::Console;
 use crate::trap::FatalFrame;
-use crate::{BASE, power};
+use crate::{BASE, power, start};
 
 /// Exit status after a kernel panic or fault.
 pub const STATUS: u8 = 101;
@@ -53,6 +53,9 @@ pub fn exception(frame: &FatalFrame, vector: u64) -> ! {
         "\npanic: kernel: exception through vector {vector}: syndrome {:#x} address {:#x}",
         frame.syndrome, frame.address
     );
+    if start::is_below_boot_stack(frame.address) {
+        let _ = writeln!(out, "  the stack on which the kernel boots is too small");
+    }
     let _ = writeln!(out, "  at {:#x}", frame.pc);
     for (i, value) in frame.x.iter().enumerate() {
         let end = if i % 4 == 3 { '\n' } else { ' ' };

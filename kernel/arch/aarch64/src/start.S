@@ -141,6 +141,9 @@ tench_start:
     add x11, x11, #1
     cmp x11, #512
     b.ne 5b
+    adrp x12, tench_boot_guard
+    ubfx x13, x12, #12, #9
+    str xzr, [x9, x13, lsl #3]      // below the stack: nothing
 
     msr ttbr0_el1, x1
     msr ttbr1_el1, x7
@@ -213,5 +216,8 @@ tench_kernel_tables:
 .global tench_empty_table
 tench_empty_table:
     .skip 4096
-    .skip 16384
+.global tench_boot_guard
+tench_boot_guard:
+    .skip 4096
+    .skip 32768
 tench_boot_stack_top:

@@ -19,6 +19,7 @@ unsafe extern "C" {
     static tench_start: u8;
     static tench_end: u8;
     static tench_empty_table: u8;
+    static tench_boot_guard: [u8; 4096];
 }
 
 /// Descriptor bits of a block of normal memory: accessed, inner shareable, never executed.
@@ -56,4 +57,11 @@ pub fn image() -> Region {
 pub fn empty_table() -> u64 {
     let table = &raw const tench_empty_table;
     physical(table.addr())
+}
+
+/// Returns whether an address of the kernel lies in the page below the stack on which it boots. Nothing is mapped
+/// there, so a stack that is too small ends in a fault, and not in the tables below.
+pub fn is_below_boot_stack(address: u64) -> bool {
+    let guard = &raw const tench_boot_guard;
+    (guard.addr()..guard.addr() + size_of::<[u8; 4096]>()).contains(&(address as usize))
 }

@@ -1,5 +1,5 @@
-//! A test of the reports when an essential part fails: a kernel that cannot boot, one with a broken instruction, and a
-//! process server with one, which dies while `init` still waits for it.
+//! A test of the reports when an essential part fails: a kernel that cannot boot, one with a broken instruction, one
+//! that fills its stack, and a process server with a broken instruction, which dies while `init` still waits for it.
 //!
 //! All must power off: the kernel with the status of its failures and a backtrace, `init` with status 1.
 //!
@@ -33,6 +33,8 @@ const SERVER_STATUS: u8 = 1;
 const FUNCTION: &str = "tench_boot";
 /// An undefined instruction.
 const UNDEFINED: [u8; 4] = [0; 4];
+/// A loop that fills the stack: `stp xzr, xzr, [sp, #-16]!` and a branch to it.
+const ENDLESS: [u8; 8] = [0xff, 0x7f, 0xbf, 0xa9, 0xff, 0xff, 0xff, 0x17];
 
 /// A way to make the kernel fail.
 struct Crash {
@@ -44,7 +46,7 @@ struct Crash {
     expected: &'static [&'static str],
 }
 
-const CRASHES: [Crash; 3] = [
+const CRASHES: [Crash; 4] = [
     Crash {
         name: "crash/panic",
         status: STATUS,
@@ -58,16 +60,14 @@ const CRASHES: [Crash; 3] = [
     Crash {
         name: "crash/exception",
         status: STATUS,
-        damage: |kernel, function, _, files| {
-            let mut kernel = kernel.clone();
-            let segment = kernel.segments.iter_mut().find_map(|segment| {
-                let offset = function.checked_sub(segment.virtual_address)? as usize;
-                segment.content.get_mut(offset..offset + UNDEFINED.len())
-            });
-            segment.ok_or_else(|| miette!("{FUNCTION} lies in no segment"))?.copy_from_slice(&UNDEFINED);
-            workspace::write_file(&files.image, &image::kernel(&kernel)?)
-        },
+        damage: |kernel, function, _, files| replace(kernel, function, &UNDEFINED, files),
         expected: &["panic: kernel: exception", "tench_boot (", "x0 ", "x28 ", "state "],
+    },
+    Crash {
+        name: "crash/boot-stack",
+        status: STATUS,
+        damage: |kernel, function, _, files| replace(kernel, function, &ENDLESS, files),
+        expected: &["panic: kernel: exception", "the stack on which the kernel boots is too small", "tench_boot ("],
     },
     Crash {
         name: "crash/server",
@@ -88,6 +88,17 @@ const CRASHES: [Crash; 3] = [
         expected: &["procs: fault of class", "init: procs has ended, and nothing can go on without it"],
     },
 ];
+
+/// Writes a kernel in which other code stands at the beginning of a function.
+fn replace(kernel: &Executable, function: u64, code: &[u8], files: &BootFiles) -> Result<()> {
+    let mut kernel = kernel.clone();
+    let place = kernel.segments.iter_mut().find_map(|segment| {
+        let offset = function.checked_sub(segment.virtual_address)? as usize;
+        segment.content.get_mut(offset..offset + code.len())
+    });
+    place.ok_or_else(|| miette!("{FUNCTION} lies in no segment"))?.copy_from_slice(code);
+    workspace::write_file(&files.image, &image::kernel(&kernel)?)
+}
 
 /// A way to make another core fail while it runs.
 struct Further {
