@@ -1,7 +1,9 @@
 //! Tests of capability transfers between cores, with fake kernels.
 
+mod simulation;
 mod world;
 
+use simulation::Dice;
 use tench_abi::power::{Client, family_of};
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::attachments::ATTACHMENT;
@@ -420,16 +422,12 @@ fn messages_of_no_correct_monitor_are_counted_and_change_nothing() {
     let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
     let given = world.give(0, SENDER, frame, 1, RECEIVER, 1);
     assert_eq!(world.result_of(given), Ok(()));
-    let mut state = 1_u64;
-    let mut random = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state >> 24
-    };
+    let mut dice = Dice::new(1);
     for _ in 0..20_000 {
-        let words: Vec<u64> = (0..random() % 9).map(|_| random() >> (random() % 40)).collect();
+        let words: Vec<u64> = (0..dice.below(9)).map(|_| dice.word() >> dice.below(64)).collect();
         // A core revokes what it has sent: that is no violation.
         if words.first().is_none_or(|word| word & 0xff != 6) {
-            world.cores[1].receive(core(0), 32 + (random() % 6) as u16, &words);
+            world.cores[1].receive(core(0), 32 + dice.below(6) as u16, &words);
         }
     }
     assert!(world.cores[1].faults() > 10_000);

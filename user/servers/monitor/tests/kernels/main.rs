@@ -2,11 +2,12 @@
 //! that a seed decides.
 //!
 //! Which core runs, and which message is delivered, is chosen step by step; everything else is the code of the target.
-//! So a failure is repeated by its seed: `TENCH_SEED=N cargo test -p tench-monitor --test kernels`. `TENCH_RUNS=N` sets
-//! the number of runs.
+//! A failure is repeated by its seed ([`simulation`]).
 
 mod core;
 mod judge;
+#[path = "../simulation/mod.rs"]
+mod simulation;
 mod world;
 
 use world::World;
@@ -16,35 +17,22 @@ const STEPS: usize = 400;
 /// Runs of each test.
 const RUNS: u64 = 60;
 
-fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
-}
-
 /// Later seeds with which a core that stops shows the effect of a mistake: a deletion that never ends, if the
 /// revocation request of an exported capability stays set; a transfer that waits for ever, if an object that a stopped
 /// owner had sent comes before its name.
 const FOUND: [u64; 2] = [129, 823];
 
-/// Runs all seeds and those that have `found` something, or the one that is requested, and reports the seed of a
-/// failure. Returns how often a check for a stopped core found one.
+/// Runs all seeds and those that have `found` something. Returns how often a check for a stopped core found one.
 fn play(found: &[u64], run: impl Fn(u64) -> World) -> usize {
-    let seeds: Vec<u64> = match variable("TENCH_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..variable("TENCH_RUNS").unwrap_or(RUNS)).chain(found.iter().copied()).collect(),
-    };
+    let worlds = simulation::play(RUNS, found, run);
     let (mut sent, mut refused, mut deleted, mut looked) = (0, 0, 0, 0);
-    for &seed in &seeds {
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed)));
-        let world = result.unwrap_or_else(|why| {
-            eprintln!("play it again with TENCH_SEED={seed}");
-            std::panic::resume_unwind(why)
-        });
+    for world in &worlds {
         sent += world.tally.sent;
         refused += world.tally.refused;
         deleted += world.tally.deleted;
         looked += world.tally.found;
     }
-    let runs = seeds.len();
+    let runs = worlds.len();
     println!("{runs} runs: {sent} capabilities sent, {refused} refused, {deleted} roots taken back, {looked} looks");
     assert!(sent > 10 * runs && refused > runs && deleted > runs, "the traffic has dried up");
     looked
@@ -90,7 +78,7 @@ fn cores_that_stop_without_a_word_are_found_by_who_waits_for_them() {
 
 /// Runs a world of four cores, `count` of which stop, each at some step.
 fn with_ends(mut world: World, count: usize, stop: impl Fn(&mut World)) -> World {
-    let ends: Vec<usize> = (0..count).map(|_| world.random(STEPS)).collect();
+    let ends: Vec<usize> = (0..count).map(|_| world.dice.below(STEPS)).collect();
     for step in 0..STEPS {
         ends.iter().filter(|end| **end == step).for_each(|_| stop(&mut world));
         world.act();

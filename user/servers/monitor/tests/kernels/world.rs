@@ -1,6 +1,6 @@
 //! The cores, the messages between them, and the actions of their clients.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use tench_quota::Client;
 
 use tench_abi::{CapAddress, Error as KernelError, Kind, Rights};
@@ -11,6 +11,7 @@ use tench_remote::{Core as Number, ObjectId};
 
 use crate::core::{BASE, Core, POOL_BITS};
 use crate::judge;
+use crate::simulation::{Dice, Network};
 
 /// The process that does everything on a core.
 const CLIENT: u64 = 9;
@@ -53,22 +54,18 @@ struct Node {
     clients: Vec<CapAddress>,
     /// Roots that are being deleted.
     deleting: VecDeque<(ObjectId, CapAddress)>,
-    /// Set if the core has stopped.
-    is_lost: bool,
     /// Number of clients' steps that sent something.
     transfers: usize,
 }
 
 pub struct World {
     nodes: Vec<Node>,
-    channels: BTreeMap<(usize, usize), VecDeque<Line>>,
+    network: Network<Line>,
     /// Set if clients request revocations from the monitors.
     asks: bool,
-    /// Cores that do not know yet that another core has stopped, as (core, stopped core).
-    unaware: Vec<(usize, usize)>,
     /// Cores that have stopped unannounced.
     silent: Vec<usize>,
-    state: u64,
+    pub dice: Dice,
     steps: usize,
     pub tally: Tally,
 }
@@ -90,30 +87,17 @@ impl World {
     /// client makes requests.
     pub fn wanting(count: u8, seed: u64) -> World {
         let nodes = (0..count).map(|at| Node::new(at, count)).collect();
-        let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
-        let tally = Tally::default();
-        let (unaware, silent) = (Vec::new(), Vec::new());
-        World { nodes, channels: BTreeMap::new(), asks: false, unaware, silent, state, steps: 0, tally }
-    }
-
-    /// Returns a random number below `below`.
-    pub fn random(&mut self, below: usize) -> usize {
-        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.state >> 33) as usize % below.max(1)
-    }
-
-    fn some<T: Copy>(&mut self, of: &[T]) -> Option<T> {
-        let index = self.random(of.len());
-        of.get(index).copied()
+        let (network, dice, tally) = (Network::new(count.into()), Dice::new(seed), Tally::default());
+        World { nodes, network, asks: false, silent: Vec::new(), dice, steps: 0, tally }
     }
 
     /// Does a random action.
     pub fn act(&mut self) {
         self.steps += 1;
-        let at = self.random(self.nodes.len());
-        if !self.nodes[at].is_lost {
+        let at = self.dice.below(self.nodes.len());
+        if !self.network.has_stopped(at) {
             self.nodes[at].sweep();
-            match self.random(16) {
+            match self.dice.below(16) {
                 0..3 => self.make(at),
                 3 => self.copy(at),
                 4 => self.delete(at),
@@ -133,7 +117,7 @@ impl World {
     /// Stops one core for good.
     pub fn stop_one(&mut self) {
         let lost = self.stop();
-        self.unaware = (0..self.nodes.len()).filter(|at| *at != lost).map(|at| (at, lost)).collect();
+        self.network.announce(lost);
     }
 
     /// Stops one core for good, unannounced: cores whose ledgers await something of it check.
@@ -143,30 +127,29 @@ impl World {
     }
 
     fn stop(&mut self) -> usize {
-        let alive: Vec<usize> = (0..self.nodes.len()).filter(|at| !self.nodes[*at].is_lost).collect();
-        let lost = self.some(&alive).expect("one is left");
-        self.nodes[lost].is_lost = true;
+        let lost = self.dice.one_of(&self.network.alive()).expect("one is left");
+        self.network.stop(lost);
         self.nodes.iter().for_each(|node| node.core.lose(lost));
-        self.channels.retain(|(_, to), _| *to != lost);
         lost
     }
 
     /// Returns which cores await something of which stopped core, and have not checked.
     fn waiting(&self) -> Vec<(usize, usize)> {
-        let waits = |node: &Node, lost: usize| {
-            !node.is_lost && !node.exchange.is_closed(number(lost)) && node.exchange.awaited().has(number(lost))
+        let waits = |at: usize, lost: usize| {
+            let exchange = &self.nodes[at].exchange;
+            !exchange.is_closed(number(lost)) && exchange.awaited().has(number(lost))
         };
+        let alive = self.network.alive();
         let of = |lost: &usize| {
             let lost = *lost;
-            let waiting = self.nodes.iter().enumerate().filter(move |(_, node)| waits(node, lost));
-            waiting.map(move |(at, _)| (at, lost))
+            alive.iter().filter(move |at| waits(**at, lost)).map(move |at| (*at, lost))
         };
         self.silent.iter().flat_map(of).collect()
     }
 
     fn judge(&mut self) {
-        let alive = self.nodes.iter().enumerate().filter(|(_, node)| !node.is_lost);
-        let alive: Vec<(usize, &Core, CapAddress)> = alive.map(|(at, node)| (at, &node.core, node.pool)).collect();
+        let of = |at: usize| (at, &self.nodes[at].core, self.nodes[at].pool);
+        let alive: Vec<(usize, &Core, CapAddress)> = self.network.alive().into_iter().map(of).collect();
         alive.iter().for_each(|(_, core, _)| core.check());
         judge::check(&alive, self.nodes.len());
     }
@@ -175,8 +158,8 @@ impl World {
 
     fn make(&mut self, at: usize) {
         let of = [&[self.nodes[at].pool][..], &self.nodes[at].clients].concat();
-        let Some(memory) = self.some(&of) else { return };
-        let (frame, block) = (self.some(&FRAMES), self.some(&MEMORY));
+        let Some(memory) = self.dice.one_of(&of) else { return };
+        let (frame, block) = (self.dice.one_of(&FRAMES), self.dice.one_of(&MEMORY));
         let node = &mut self.nodes[at];
         let Some(found) = node.core.held(memory).filter(|found| found.kind == Kind::Untyped) else { return };
         let made = match (self.steps.is_multiple_of(2), frame, block) {
@@ -189,8 +172,9 @@ impl World {
     }
 
     fn copy(&mut self, at: usize) {
-        let Some(slot) = self.some(&self.nodes[at].clients.clone()) else { return };
-        let rights = self.some(&[Rights::READ, Rights::READ | Rights::WRITE, Rights::all()]).unwrap_or(Rights::all());
+        let Some(slot) = self.dice.one_of(&self.nodes[at].clients.clone()) else { return };
+        let rights =
+            self.dice.one_of(&[Rights::READ, Rights::READ | Rights::WRITE, Rights::all()]).unwrap_or(Rights::all());
         let node = &mut self.nodes[at];
         if node.core.held(slot).is_some_and(|found| found.kind == Kind::Frame) {
             node.clients.extend(node.core.mint(slot, rights));
@@ -198,7 +182,7 @@ impl World {
     }
 
     fn delete(&mut self, at: usize) {
-        let Some(slot) = self.some(&self.nodes[at].clients.clone()) else { return };
+        let Some(slot) = self.dice.one_of(&self.nodes[at].clients.clone()) else { return };
         let node = &mut self.nodes[at];
         if node.core.delete(slot).is_ok() {
             node.clients.retain(|other| *other != slot);
@@ -206,8 +190,8 @@ impl World {
     }
 
     fn give(&mut self, at: usize) {
-        let Some(slot) = self.some(&self.nodes[at].clients.clone()) else { return };
-        let to = self.random(self.nodes.len());
+        let Some(slot) = self.dice.one_of(&self.nodes[at].clients.clone()) else { return };
+        let to = self.dice.below(self.nodes.len());
         let from = pid_base(at as u64) | CLIENT;
         let node = &mut self.nodes[at];
         let Ok(arrived) = node.core.hand_in(slot) else { return };
@@ -216,7 +200,7 @@ impl World {
         }
         node.transfers += 1;
         // The reservation comes from the receiver's core; if that has stopped, there is no reply.
-        let reservation = if self.nodes[to].is_lost || self.nodes[at].exchange.is_closed(number(to)) {
+        let reservation = if self.network.has_stopped(to) || self.nodes[at].exchange.is_closed(number(to)) {
             Err(Error::CoreLost)
         } else {
             self.nodes[to].exchange.reserve(number(at), from, Client::alone(CLIENT), 0)
@@ -231,7 +215,7 @@ impl World {
     }
 
     fn revoke(&mut self, at: usize) {
-        let Some(slot) = self.some(&self.nodes[at].clients.clone()) else { return };
+        let Some(slot) = self.dice.one_of(&self.nodes[at].clients.clone()) else { return };
         let (steps, node) = (self.nodes[at].transfers, &mut self.nodes[at]);
         if node.core.revoke(slot) == Err(KernelError::RemoteCopies)
             && self.asks
@@ -247,10 +231,7 @@ impl World {
 
     /// Replies to clients, and takes out what is to be sent and deleted.
     fn collect(&mut self) {
-        for at in 0..self.nodes.len() {
-            if self.nodes[at].is_lost {
-                continue;
-            }
+        for at in self.network.alive() {
             while let Some(done) = self.nodes[at].exchange.done() {
                 self.note(at, done);
             }
@@ -266,8 +247,8 @@ impl World {
                     line
                 })
                 .collect();
-                if !self.nodes[to].is_lost {
-                    self.channels.entry((at, to)).or_default().extend(lines);
+                for line in lines {
+                    self.network.send(at, to, line);
                 }
             }
         }
@@ -286,9 +267,9 @@ impl World {
                     return;
                 }
                 assert_eq!(node.core.revoke(slot), Ok(()), "{base:#x} was taken back, and is not all here");
-                let others = self.nodes.iter().enumerate().filter(|(other, node)| *other != at && !node.is_lost);
-                for (other, node) in others {
-                    assert!(!judge::has(&node.core, base, bytes), "{base:#x} was taken back, but {other} has it");
+                for other in self.network.alive().into_iter().filter(|other| *other != at) {
+                    let has = judge::has(&self.nodes[other].core, base, bytes);
+                    assert!(!has, "{base:#x} was taken back, but {other} has it");
                 }
             }
             Done::Reply(..) => {}
@@ -299,13 +280,11 @@ impl World {
     /// to do.
     fn go_on(&mut self) -> bool {
         self.collect();
-        let lines = self.channels.iter().filter(|(_, lines)| !lines.is_empty()).map(|(pair, _)| *pair);
-        let ready: Vec<(usize, usize)> = lines.filter(|(_, to)| !self.nodes[*to].is_lost).collect();
-        let deleting: Vec<usize> = (0..self.nodes.len())
-            .filter(|at| !self.nodes[*at].is_lost && !self.nodes[*at].deleting.is_empty())
-            .collect();
+        let ready = self.network.ready();
+        let is_deleting = |at: &usize| !self.nodes[*at].deleting.is_empty();
+        let deleting: Vec<usize> = self.network.alive().into_iter().filter(is_deleting).collect();
         let waiting = self.waiting();
-        let choice = self.random(ready.len() + deleting.len() + self.unaware.len() + waiting.len());
+        let choice = self.dice.below(ready.len() + deleting.len() + self.network.unaware.len() + waiting.len());
         if let Some(&(from, to)) = ready.get(choice) {
             self.deliver(from, to);
         } else if let Some(&at) = deleting.get(choice - ready.len()) {
@@ -316,9 +295,9 @@ impl World {
             assert!(self.nodes[at].exchange.stop(number(lost)), "it has stopped");
             self.tally.found += 1;
         } else if let Some(index) = choice.checked_sub(ready.len() + deleting.len() + waiting.len())
-            && index < self.unaware.len()
+            && index < self.network.unaware.len()
         {
-            let (at, lost) = self.unaware.swap_remove(index);
+            let (at, lost) = self.network.unaware.swap_remove(index);
             // What it has sent before is delivered first.
             while self.deliver(lost, at) {}
             self.nodes[at].exchange.lose(number(lost));
@@ -330,7 +309,7 @@ impl World {
     }
 
     fn deliver(&mut self, from: usize, to: usize) -> bool {
-        let Some(line) = self.channels.get_mut(&(from, to)).and_then(VecDeque::pop_front) else { return false };
+        let Some(line) = self.network.next(from, to) else { return false };
         let (operation, words) = line.encode();
         self.nodes[to].exchange.receive(number(from), operation, &words);
         true
@@ -342,7 +321,7 @@ impl World {
             steps += 1;
             if steps % 100 == 0 {
                 // The monitors do this periodically.
-                self.nodes.iter_mut().filter(|node| !node.is_lost).for_each(|node| node.exchange.poll());
+                self.network.alive().into_iter().for_each(|at| self.nodes[at].exchange.poll());
             }
             assert!(steps < MOST_STEPS, "it never ends: {:?} is being deleted", self.deleting());
         }
@@ -355,7 +334,7 @@ impl World {
     /// Lets all clients revoke what is theirs, until nothing is left anywhere.
     pub fn drop_everything(&mut self) {
         self.run_until_idle();
-        let alive: Vec<usize> = (0..self.nodes.len()).filter(|at| !self.nodes[*at].is_lost).collect();
+        let alive = self.network.alive();
         for at in &alive {
             assert_eq!((at, self.nodes[*at].exchange.requests()), (at, 0), "somebody waits, and nothing is on its way");
         }
@@ -376,7 +355,7 @@ impl World {
             }
         }
         // Cores that awaited nothing of the stopped ones have not been told, unless another had checked.
-        self.unaware.extend(self.silent.iter().flat_map(|lost| alive.iter().map(|at| (*at, *lost))));
+        self.network.unaware.extend(self.silent.iter().flat_map(|lost| alive.iter().map(|at| (*at, *lost))));
         self.run_until_idle();
         for at in &alive {
             self.nodes[*at].exchange.discard_for(CLIENT);
@@ -397,7 +376,7 @@ impl Node {
         let mut exchange = Exchange::new(at.into(), count.into(), core.clone()).expect("there are not so many");
         (0..count).filter(|other| *other != at).for_each(|other| exchange.connect(number(other.into())));
         let (clients, deleting) = (Vec::new(), VecDeque::new());
-        Node { core, exchange, pool, clients, deleting, is_lost: false, transfers: 0 }
+        Node { core, exchange, pool, clients, deleting, transfers: 0 }
     }
 
     /// Drops slots of clients whose capabilities were revoked.

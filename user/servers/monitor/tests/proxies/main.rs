@@ -1,13 +1,12 @@
 //! Tests of endpoints and notifications that are reached from other cores: several cores in one process, each with a
 //! monitor's ledger and a fake kernel. Their processes send, copy, mint, drop, revoke, call and signal in an order that
-//! a seed decides.
-//!
-//! A failure is repeated by its seed: `TENCH_SEED=N cargo test -p tench-monitor --test proxies`. `TENCH_RUNS=N` sets
-//! the number of runs.
+//! a seed decides ([`simulation`]).
 
 mod kernel;
 mod rules;
 mod signals;
+#[path = "../simulation/mod.rs"]
+mod simulation;
 mod world;
 
 use world::World;
@@ -17,28 +16,13 @@ const STEPS: usize = 500;
 /// Runs of each test.
 const RUNS: u64 = 60;
 
-fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
-}
-
-/// Runs all seeds, or the one that is requested, and reports the seed of a failure.
+/// Runs all seeds, and checks that enough has happened.
 fn play(run: impl Fn(u64) -> World) {
-    let seeds = match variable("TENCH_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..variable("TENCH_RUNS").unwrap_or(RUNS),
-    };
-    let runs = (seeds.end - seeds.start) as usize;
+    let mut worlds = simulation::play(RUNS, &[], run);
     let mut all = world::Tally::default();
-    for seed in seeds {
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed)));
-        let mut world = result.unwrap_or_else(|why| {
-            eprintln!("play it again with TENCH_SEED={seed}");
-            std::panic::resume_unwind(why)
-        });
-        all.add(&mut world.tally);
-    }
-    println!("{runs} runs: {all:?}");
-    all.check(runs);
+    worlds.iter_mut().for_each(|world| all.add(&mut world.tally));
+    println!("{} runs: {all:?}", worlds.len());
+    all.check(worlds.len());
 }
 
 /// Whatever processes of two to four cores do, a capability keeps its meaning, wherever it is, until it is revoked, and
@@ -58,7 +42,7 @@ fn every_capability_stays_what_it_is() {
 fn a_core_that_stops_takes_what_leads_over_it() {
     play(|seed| {
         let mut world = World::new(3 + seed as usize % 2, seed);
-        let (lost, stops_at) = (world.random(3), world.random(STEPS));
+        let (lost, stops_at) = (world.dice.below(3), world.dice.below(STEPS));
         for step in 0..STEPS {
             if step == stops_at {
                 world.stop(lost);
@@ -75,7 +59,7 @@ fn a_core_that_stops_takes_what_leads_over_it() {
 fn a_monitor_that_says_anything_changes_nothing_of_others() {
     play(|seed| {
         let mut world = World::new(3 + seed as usize % 2, seed);
-        let hostile = world.random(3);
+        let hostile = world.dice.below(3);
         world.lies(hostile);
         (0..STEPS).for_each(|_| world.act());
         world.drop_everything();

@@ -5,6 +5,7 @@ use tench_monitor::message::Malformed;
 use tench_monitor::proxies::{Carried, Error, Kernel, OWN_PROXIES, ObjectClass, PROCESSES, PROXIES, Server};
 use tench_quota::Client;
 
+use crate::simulation::Dice;
 use crate::world::{SENDABLE, World, sendable};
 
 /// More than are held for a core.
@@ -504,12 +505,10 @@ fn each_lost_way_to_the_process_server_is_reported() {
 
 #[test]
 fn two_words_encode_and_decode() {
-    let mut world = World::new(1, 3);
-    let mut random =
-        || (world.random(1 << 31) as u64) << 40 ^ (world.random(1 << 31) as u64) << 20 ^ world.random(1 << 31) as u64;
+    let mut dice = Dice::new(3);
     let (mut held, mut returned, mut memory, mut plain, mut known, mut signalled) = (0, 0, 0, 0, 0, 0);
     for _ in 0..2_000_000 {
-        let (first, second, kind) = (random(), random(), random() % 8);
+        let (first, second, kind) = (dice.word(), dice.word(), dice.word() % 8);
         // Random words, and some that are nearly valid.
         let first = if first % 8 == 0 { first } else { first >> 8 & !(0xf1 << 48) | kind << 56 };
         let second = if second % 4 == 0 { second } else { second & 0x1_01ff >> (second >> 60) };

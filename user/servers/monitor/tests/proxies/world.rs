@@ -5,7 +5,7 @@ mod judge;
 mod signals;
 mod tally;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use tench_quota::Client;
 
 use tench_abi::{CapAddress, Rights};
@@ -13,6 +13,7 @@ use tench_monitor::proxies::{Carried, Error, Kernel, ObjectClass, Proxies, Targe
 use tench_monitor_interface::protocol::pid_base;
 
 use crate::kernel::{Cap, Fake, Origin, Receiver};
+use crate::simulation::{Dice, Network};
 
 pub use tally::Tally;
 
@@ -70,12 +71,11 @@ pub struct Node {
     seen: BTreeMap<u64, Option<Target>>,
     /// Cores that it knows to have stopped.
     lost: Vec<usize>,
-    is_lost: bool,
 }
 
 pub struct World {
     pub nodes: Vec<Node>,
-    channels: BTreeMap<(usize, usize), VecDeque<Message>>,
+    network: Network<Message>,
     /// Endpoints and notifications: whether each exists, and how often all other capabilities to it were revoked.
     endpoints: Vec<(bool, usize)>,
     /// Mintings of badges: how often each was revoked.
@@ -88,47 +88,32 @@ pub struct World {
     tainted: BTreeSet<usize>,
     /// A core whose monitor also sends invalid messages.
     hostile: Option<usize>,
-    /// Cores that do not know yet that another core has stopped, as (core, stopped core).
-    unaware: Vec<(usize, usize)>,
     /// Set if nothing happens by chance.
     pub is_calm: bool,
-    state: u64,
+    pub dice: Dice,
     pub tally: Tally,
 }
 
 impl World {
     pub fn new(count: usize, seed: u64) -> World {
-        let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
         World {
             nodes: (0..count).map(|_| Node::new()).collect(),
-            channels: BTreeMap::new(),
+            network: Network::new(count),
             endpoints: Vec::new(),
             mints: Vec::new(),
             due: Vec::new(),
             credit: BTreeMap::new(),
             tainted: BTreeSet::new(),
             hostile: None,
-            unaware: Vec::new(),
             is_calm: false,
-            state,
+            dice: Dice::new(seed),
             tally: Tally::default(),
         }
     }
 
-    /// Returns a random number below `below`.
-    pub fn random(&mut self, below: usize) -> usize {
-        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.state >> 33) as usize % below.max(1)
-    }
-
     /// Returns true one time in `times`.
     fn happens(&mut self, times: usize) -> bool {
-        !self.is_calm && self.random(times) == 0
-    }
-
-    fn some<T: Copy>(&mut self, of: &[T]) -> Option<T> {
-        let index = self.random(of.len());
-        of.get(index).copied()
+        !self.is_calm && self.dice.below(times) == 0
     }
 
     pub fn kernel(&mut self, at: usize) -> &mut Fake<Meaning> {
@@ -145,19 +130,19 @@ impl World {
 
     /// Does a random action.
     pub fn act(&mut self) {
-        let at = self.random(self.nodes.len());
-        if self.nodes[at].is_lost {
+        let at = self.dice.below(self.nodes.len());
+        if self.network.has_stopped(at) {
             return;
         }
         let slot = self.some_cap(at);
-        match (self.random(32), slot) {
-            (0, _) | (_, None) if self.random(2) == 0 => drop(self.make_notification(at)),
+        match (self.dice.below(32), slot) {
+            (0, _) | (_, None) if self.dice.below(2) == 0 => drop(self.make_notification(at)),
             (0, _) | (_, None) => drop(self.make(at)),
             (1..3, Some(slot)) => drop(self.copy(at, slot)),
             (3..6, Some(slot)) => drop(self.mint(at, slot)),
             (6..9, Some(slot)) => self.kernel(at).drop_one(slot),
             (9, Some(slot)) => self.revoke(at, slot),
-            (10, Some(slot)) if self.random(3) == 0 => self.end_server(at, slot),
+            (10, Some(slot)) if self.dice.below(3) == 0 => self.end_server(at, slot),
             (10..18, Some(slot)) => self.send_somewhere(at, slot),
             (18..20, Some(slot)) if self.meaning(at, slot).class == ObjectClass::Endpoint => self.call(at, slot),
             (18..20, Some(slot)) => self.signal(at, slot),
@@ -172,7 +157,7 @@ impl World {
 
     fn some_cap(&mut self, at: usize) -> Option<CapAddress> {
         let slots = self.kernel(at).of_processes();
-        self.some(&slots)
+        self.dice.one_of(&slots)
     }
 
     // ── Processes ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -202,7 +187,7 @@ impl World {
 
     /// Copies a capability, sometimes with fewer rights.
     pub fn copy(&mut self, at: usize, slot: CapAddress) -> CapAddress {
-        let rights = Rights::from_bits_truncate(self.random(16) as u8) | Rights::WRITE;
+        let rights = Rights::from_bits_truncate(self.dice.below(16) as u8) | Rights::WRITE;
         let rights = if self.happens(3) { rights } else { Rights::all() };
         let rights = if self.happens(20) { Rights::READ } else { rights };
         self.weaken(at, slot, rights)
@@ -231,7 +216,7 @@ impl World {
             return slot;
         }
         self.mints.push(0);
-        let badge = if is_bit { 1 << count } else { (self.mints.len() as u64) << 32 | self.random(3) as u64 };
+        let badge = if is_bit { 1 << count } else { (self.mints.len() as u64) << 32 | self.dice.below(3) as u64 };
         let mut meaning = self.meaning(at, slot);
         (meaning.badge, meaning.is_origin) = (badge, true);
         meaning.mint = Some((self.mints.len() - 1, meaning.route.len()));
@@ -270,14 +255,14 @@ impl World {
     }
 
     fn send_somewhere(&mut self, at: usize, slot: CapAddress) {
-        let to = self.random(self.nodes.len());
+        let to = self.dice.below(self.nodes.len());
         if to == at || self.meaning(at, slot).route.len() >= LONGEST {
             return;
         }
         let is_moved = self.happens(4);
-        let requester = if self.happens(4) { pid_base(at as u64) } else { 1 + self.random(3) as u64 };
+        let requester = if self.happens(4) { pid_base(at as u64) } else { 1 + self.dice.below(3) as u64 };
         if self.happens(8) {
-            let calls = self.random(3);
+            let calls = self.dice.below(3);
             self.kernel(at).patience = Some(calls);
         }
         let sent = self.send(at, slot, to, requester, is_moved);
@@ -383,16 +368,14 @@ impl World {
 
     fn finish(&mut self, call: Call) {
         for (at, slot) in call.copies {
-            if !self.nodes[at].is_lost {
+            if !self.network.has_stopped(at) {
                 self.kernel(at).delete(slot);
             }
         }
     }
 
     fn say(&mut self, from: usize, to: usize, message: Message) {
-        if !self.nodes[to].is_lost {
-            self.channels.entry((from, to)).or_default().push_back(message);
-        } else if let Message::Call { call, .. } = message {
+        if let Some(Message::Call { call, .. }) = self.network.send(from, to, message) {
             self.finish(call);
         }
     }
@@ -413,13 +396,12 @@ impl World {
 
     /// Delivers a message, or tells a core that another has stopped. Returns false if there is nothing to do.
     fn go_on(&mut self) -> bool {
-        let ready: Vec<(usize, usize)> =
-            self.channels.iter().filter(|(_, messages)| !messages.is_empty()).map(|(pair, _)| *pair).collect();
-        let choice = self.random(ready.len() + self.unaware.len());
+        let ready = self.network.ready();
+        let choice = self.dice.below(ready.len() + self.network.unaware.len());
         if let Some(&(from, to)) = ready.get(choice) {
             self.deliver(from, to);
-        } else if choice < ready.len() + self.unaware.len() {
-            let (at, lost) = self.unaware.swap_remove(choice - ready.len());
+        } else if choice < ready.len() + self.network.unaware.len() {
+            let (at, lost) = self.network.unaware.swap_remove(choice - ready.len());
             // Messages that it has sent are delivered first.
             while self.deliver(lost, at) {}
             self.nodes[at].proxies.lose(lost as u64);
@@ -432,7 +414,7 @@ impl World {
 
     /// Delivers the next message between two cores, if there is one.
     pub fn deliver(&mut self, from: usize, to: usize) -> bool {
-        let Some(message) = self.channels.get_mut(&(from, to)).and_then(VecDeque::pop_front) else { return false };
+        let Some(message) = self.network.next(from, to) else { return false };
         match message {
             Message::Release(number) => self.nodes[to].proxies.released(from as u64, number),
             Message::Signal { number, bits } => {
@@ -465,7 +447,7 @@ impl World {
             return self.nodes[to].proxies.take_in_vain(carried, from as u64);
         }
         let is_short = self.happens(8);
-        let calls = self.random(4);
+        let calls = self.dice.below(4);
         let refusals = self.kernel(to).refusals;
         self.kernel(to).patience = is_short.then_some(calls);
         let received = self.nodes[to].proxies.receive(carried, from as u64, Client::alone(requester));
@@ -492,18 +474,18 @@ impl World {
 
     /// Sends an invalid message from a monitor.
     fn lie(&mut self, from: usize) {
-        let to = self.random(self.nodes.len());
-        let number = self.random(30) as u64;
+        let to = self.dice.below(self.nodes.len());
+        let number = self.dice.below(30) as u64;
         if to == from {
             return;
         }
-        let badge = self.random(3) as u64;
-        let class = if self.random(2) == 0 { ObjectClass::Notification } else { ObjectClass::Endpoint };
+        let badge = self.dice.below(3) as u64;
+        let class = if self.dice.below(2) == 0 { ObjectClass::Notification } else { ObjectClass::Endpoint };
         let rights = sendable(class);
-        let carried = match self.random(5) {
+        let carried = match self.dice.below(5) {
             0 => return self.say(from, to, Message::Release(number)),
             1 | 2 => {
-                let bits = 1 << self.random(64);
+                let bits = 1 << self.dice.below(64);
                 return self.say(from, to, Message::Signal { number, bits });
             }
             3 => Carried::Returned { number, rights, badge },
@@ -519,15 +501,9 @@ impl World {
 
     /// Stops one core for good.
     pub fn stop(&mut self, lost: usize) {
-        self.nodes[lost].is_lost = true;
-        self.unaware = (0..self.nodes.len()).filter(|at| *at != lost).map(|at| (at, lost)).collect();
-        let at_it: Vec<Message> = self
-            .channels
-            .iter_mut()
-            .filter(|((_, to), _)| *to == lost)
-            .flat_map(|(_, messages)| messages.drain(..))
-            .collect();
-        for message in at_it {
+        let missed = self.network.stop(lost);
+        self.network.announce(lost);
+        for message in missed {
             if let Message::Call { call, .. } = message {
                 self.finish(call);
             }
@@ -563,6 +539,6 @@ impl Node {
     fn new() -> Node {
         let (kernel, common) = Fake::new();
         let proxies = Proxies::new(kernel, common);
-        Node { proxies, seen: BTreeMap::new(), lost: Vec::new(), is_lost: false }
+        Node { proxies, seen: BTreeMap::new(), lost: Vec::new() }
     }
 }

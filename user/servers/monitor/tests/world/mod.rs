@@ -1,6 +1,6 @@
 //! Cores with their ledgers, and fake kernels that know the derivation of capabilities as far as the ledgers need it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use tench_quota::Client;
 
 use tench_abi::{CapAddress, Error as KernelError, Rights};
@@ -9,6 +9,8 @@ use tench_monitor::exchange::mailbox::ReceivedTransfer;
 use tench_monitor::exchange::{Done, Exchange, Found, Kernel, OutgoingTransfer};
 use tench_monitor_interface::protocol::{Error, pid_base};
 use tench_remote::{Core, Kind, ObjectId, Shape};
+
+use crate::simulation::Network;
 
 pub const PAGE: u64 = 4096;
 
@@ -202,13 +204,10 @@ pub enum Heard {
     Transfer(u64, u64, CapAddress),
 }
 
-/// Operations and words.
-type Lines = VecDeque<(u16, Vec<u64>)>;
-
 pub struct World {
     pub cores: Vec<Exchange<Fake, Who>>,
-    /// Events on their way, by sending and receiving core.
-    channels: BTreeMap<(usize, usize), Lines>,
+    /// Events on their way: operations and words.
+    network: Network<(u16, Vec<u64>)>,
     pub heard: BTreeMap<Who, Heard>,
     /// Roots that are being deleted.
     pub deleting: Vec<(usize, ObjectId, CapAddress)>,
@@ -229,7 +228,7 @@ impl World {
             let others = (0..count).filter(|other| *other != at && is_connected(at.min(*other), at.max(*other)));
             others.for_each(|other| exchange.connect(core(other)));
         }
-        World { cores, channels: BTreeMap::new(), heard: BTreeMap::new(), deleting: Vec::new(), last: 0 }
+        World { cores, network: Network::new(count.into()), heard: BTreeMap::new(), deleting: Vec::new(), last: 0 }
     }
 
     pub fn kernel(&mut self, at: usize) -> &mut Fake {
@@ -328,8 +327,8 @@ impl World {
                     exchange.said(core(to));
                     let (operation, words) = line.encode();
                     assert_eq!(Line::decode(operation, &words), Some(line));
-                    let channel = self.channels.entry((at, usize::from(to))).or_default();
-                    channel.push_back((operation, words.to_vec()));
+                    let refused = self.network.send(at, usize::from(to), (operation, words.to_vec()));
+                    assert_eq!(refused, None, "no core has stopped");
                 }
             }
         }
@@ -338,15 +337,14 @@ impl World {
     /// Delivers an event of some channel, or ends a deletion. Returns whether there was anything to do.
     pub fn step(&mut self, choice: usize) -> bool {
         self.collect();
-        let ready: Vec<(usize, usize)> =
-            self.channels.iter().filter(|(_, lines)| !lines.is_empty()).map(|(pair, _)| *pair).collect();
+        let ready = self.network.ready();
         let all = ready.len() + self.deleting.len();
         if all == 0 {
             return false;
         }
         let choice = choice % all;
         if let Some(&(from, to)) = ready.get(choice) {
-            let (operation, words) = self.channels.get_mut(&(from, to)).unwrap().pop_front().unwrap();
+            let (operation, words) = self.network.next(from, to).unwrap();
             self.cores[to].receive(core(from as u8), operation, &words);
         } else {
             let (at, object, slot) = self.deleting.swap_remove(choice - ready.len());

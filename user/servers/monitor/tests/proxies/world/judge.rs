@@ -1,7 +1,6 @@
 //! Checks that every capability has its expected meaning, by asking the kernels and by following its route; and that
 //! nothing is left.
 
-use std::collections::VecDeque;
 use tench_quota::Client;
 
 use tench_abi::{CapAddress, Rights};
@@ -22,7 +21,7 @@ impl World {
         if !is_there || meaning.revoked.0 < revoked || meaning.mint.is_some() && meaning.revoked.1 < revoked_badge {
             return false;
         }
-        let is_unsure = |at: &usize| self.nodes[*at].is_lost || self.hostile == Some(*at);
+        let is_unsure = |at: &usize| self.network.has_stopped(*at) || self.hostile == Some(*at);
         if meaning.route.len() > 1 && meaning.route.iter().any(is_unsure) { otherwise } else { true }
     }
 
@@ -38,7 +37,7 @@ impl World {
             let (name, badge) = self.proxy(at, receiver, badge);
             let Some(Target { core, number }) = self.nodes[at].proxies.target(name) else { break None };
             let there = core as usize;
-            let is_cut = self.nodes[there].is_lost;
+            let is_cut = self.network.has_stopped(there);
             let copy = self.nodes[there].proxies.copy(number, at as u64, Rights::all(), badge).ok();
             let Some(copy) = copy.filter(|_| !is_cut) else { break None };
             copies.push((there, copy));
@@ -54,10 +53,7 @@ impl World {
 
     /// Checks that every capability has its expected meaning, and that each name of a proxy has kept its own.
     pub fn judge(&mut self) {
-        for at in 0..self.nodes.len() {
-            if self.nodes[at].is_lost {
-                continue;
-            }
+        for at in self.network.alive() {
             for slot in self.kernel(at).of_processes() {
                 let (cap, meaning) = (self.cap(at, slot), self.meaning(at, slot));
                 let (hops, reached) = self.follow(at, slot);
@@ -78,16 +74,14 @@ impl World {
     pub fn run_until_idle(&mut self) {
         loop {
             while self.go_on() {}
-            for at in 0..self.nodes.len() {
-                if !self.nodes[at].is_lost {
-                    self.nodes[at].proxies.sweep();
-                    while !self.is_quiet(at) {
-                        self.hear(at);
-                        self.send_releases(at);
-                    }
+            for at in self.network.alive() {
+                self.nodes[at].proxies.sweep();
+                while !self.is_quiet(at) {
+                    self.hear(at);
+                    self.send_releases(at);
                 }
             }
-            if self.channels.values().all(VecDeque::is_empty) && self.unaware.is_empty() {
+            if self.network.ready().is_empty() && self.network.unaware.is_empty() {
                 return self.judge_signals();
             }
         }
@@ -104,7 +98,7 @@ impl World {
                 }
             }
             self.run_until_idle();
-            let alive: Vec<usize> = (0..self.nodes.len()).filter(|at| !self.nodes[*at].is_lost).collect();
+            let alive = self.network.alive();
             for at in &alive {
                 self.check_empty(*at);
             }
@@ -127,8 +121,7 @@ impl World {
 
     /// Lets one process take as many as it can: half of all.
     fn fill(&mut self, at: usize) {
-        let is_there = |other: &usize| *other != at && !self.nodes[*other].is_lost;
-        let Some(from) = (0..self.nodes.len()).find(is_there) else { return };
+        let Some(from) = self.network.alive().into_iter().find(|other| *other != at) else { return };
         let mut taken = 0;
         while taken < PROXIES {
             let number = 1 << 40 | taken as u64;
