@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+/// Number of stages that are named as those that took longest.
+const LONGEST: usize = 12;
+
 /// Collects results and shows them.
 pub struct Report {
     results: Mutex<Results>,
@@ -21,10 +24,10 @@ struct Results {
     passed: usize,
     failures: Vec<(String, String)>,
     ignored: Vec<(String, String)>,
-    /// Names of the stages that are running.
-    running: Vec<String>,
-    /// Number of stages that have ended.
-    ended: usize,
+    /// The stages that are running, and since when.
+    running: Vec<(String, Instant)>,
+    /// The stages that have ended, and how long each took.
+    ended: Vec<(Duration, String)>,
 }
 
 impl Results {
@@ -32,6 +35,20 @@ impl Results {
     fn sum(&self) -> String {
         let ignored = if self.ignored.is_empty() { String::new() } else { format!(", {} ignored", self.ignored.len()) };
         format!("{} passed, {} failed{ignored}", self.passed, self.failures.len())
+    }
+
+    /// Returns the names of the running stages.
+    fn now(&self) -> String {
+        self.running.iter().map(|(stage, _)| stage.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the stages that took longest, if there are so many that somebody may wonder.
+    fn longest(&self) -> Option<String> {
+        let mut ended: Vec<&(Duration, String)> = self.ended.iter().collect();
+        ended.sort_by_key(|(took, _)| std::cmp::Reverse(*took));
+        let shown: Vec<String> =
+            ended.iter().take(LONGEST).map(|(took, stage)| format!("{stage} {} s", took.as_secs())).collect();
+        (ended.len() > LONGEST).then(|| shown.join(", "))
     }
 }
 
@@ -53,10 +70,10 @@ impl Report {
     /// Shows that a stage begins: in the bar, and where there is no terminal as a line if `what` says what it does.
     pub fn begin(&self, stage: &str, what: Option<&str>) {
         let mut results = self.results();
-        results.running.push(stage.to_owned());
-        self.bar.set_message(results.running.join(", "));
+        results.running.push((stage.to_owned(), Instant::now()));
+        self.bar.set_message(results.now());
         if let Some(what) = what.filter(|_| self.bar.is_hidden()) {
-            let (ended, seconds) = (results.ended, self.started.elapsed().as_secs());
+            let (ended, seconds) = (results.ended.len(), self.started.elapsed().as_secs());
             println!("{stage}: {what}; {ended} of {} stages have ended in {seconds} s", self.stages);
         }
     }
@@ -64,9 +81,11 @@ impl Report {
     /// Shows that a stage has ended.
     pub fn end(&self, stage: &str) {
         let mut results = self.results();
-        results.running.retain(|running| running != stage);
-        results.ended += 1;
-        self.bar.set_message(results.running.join(", "));
+        if let Some(index) = results.running.iter().position(|(running, _)| running == stage) {
+            let (stage, since) = results.running.swap_remove(index);
+            results.ended.push((since.elapsed(), stage));
+        }
+        self.bar.set_message(results.now());
         self.bar.inc(1);
     }
 
@@ -113,6 +132,9 @@ impl Report {
             let names: Vec<&str> = results.failures.iter().map(|(name, _)| name.as_str()).collect();
             println!("\nfailed: {}", names.join(", "));
         }
+        if let Some(longest) = results.longest() {
+            println!("\nlongest: {longest}");
+        }
         println!("\n{}, in {} s", results.sum(), self.started.elapsed().as_secs());
         results.failures.is_empty()
     }
@@ -132,6 +154,15 @@ mod tests {
         report.ignored("three", "reasons");
         assert_eq!(report.results().sum(), "4 passed, 1 failed, 1 ignored");
         assert!(!report.close());
+    }
+
+    #[test]
+    fn the_stages_that_took_longest_are_named() {
+        let seconds = |seconds| (Duration::from_secs(seconds), format!("stage-{seconds}"));
+        let mut results = Results { ended: (0..LONGEST as u64).map(seconds).collect(), ..Results::default() };
+        assert_eq!(results.longest(), None);
+        results.ended.push(seconds(100));
+        assert!(results.longest().is_some_and(|line| line.starts_with("stage-100 100 s, stage-11 11 s, ")));
     }
 
     #[test]
