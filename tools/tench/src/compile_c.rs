@@ -5,13 +5,14 @@ use std::process::Command;
 
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 
+use crate::interfaces;
 use crate::process;
 use crate::toolchain;
 use crate::workspace::Workspace;
 
 /// Package of the runtime, a static library.
 pub const RUNTIME: &str = "tench-c";
-/// Folder of its headers.
+/// Folder of its headers that are written by hand; the others are generated from interfaces.
 const INCLUDE: &str = "user/lib/c/include";
 /// Flags as for Rust programs: frame records, so that a backtrace can follow them, and no unwinding tables.
 const FRAMES: [&str; 3] =
@@ -27,6 +28,7 @@ pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<P
     let directory = runtime.with_file_name("c");
     std::fs::create_dir_all(&directory).into_diagnostic().wrap_err("cannot make a directory for C programs")?;
     let (object, program) = (directory.join(format!("{name}.o")), directory.join(&name));
+    let generated = interfaces::write_headers(workspace)?;
     let clang = toolchain::find_clang().ok_or_else(|| missing("clang-19"))?;
     let linker = toolchain::find_linker().ok_or_else(|| missing("lld-19"))?;
     process::run(
@@ -36,7 +38,9 @@ pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<P
             .args(FRAMES)
             // The thread pointer is not the C compiler's, so thread-local variables are reached through a function.
             .arg("-femulated-tls")
-            .args(["-fpie", "-ffunction-sections", "-Wall", "-Wextra", "-I", INCLUDE, "-c", "-o"])
+            .args(["-fpie", "-ffunction-sections", "-Wall", "-Wextra", "-I", INCLUDE, "-I"])
+            .arg(generated)
+            .args(["-c", "-o"])
             .arg(&object)
             .arg(source),
     )?;

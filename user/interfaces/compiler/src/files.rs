@@ -1,4 +1,5 @@
-//! The files generated from interfaces: a C header and a documentation page each.
+//! The files generated from interfaces: a C header, which is made when programs in C are built, and a page of the
+//! manual, which is kept in the tree.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,18 +10,11 @@ use crate::{header, page};
 /// Folders below which interfaces lie, in files of the following name.
 const FOLDERS: [&str; 2] = ["user/interfaces", "user/lib"];
 const FILE: &str = "protocol.rs";
-/// Folder of the headers.
-pub const HEADERS: &str = "user/lib/c/include/tench";
-/// Folder of the pages.
+/// Folder of the pages in the tree.
 pub const PAGES: &str = "docs/manual/interfaces";
 
-/// A generated file.
-pub struct File {
-    /// Path from the root of the tree.
-    pub path: PathBuf,
-    /// Content of the file.
-    pub text: String,
-}
+/// A generated file: its name, and its content.
+pub type File = (String, String);
 
 /// Reason why files could not be generated.
 #[derive(Debug)]
@@ -39,26 +33,38 @@ impl fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-/// Returns all files generated from the interfaces of a source tree, by path.
+/// Returns the C headers of all interfaces of a source tree, by name.
 ///
 /// # Errors
 /// Fails if a file cannot be read, or has something that is not allowed in an interface.
-pub fn all(root: &Path) -> Result<Vec<File>, Wrong> {
+pub fn headers(root: &Path) -> Result<Vec<File>, Wrong> {
+    generate(root, "h", |source, _| header::header(source))
+}
+
+/// Returns the manual's pages of all interfaces of a source tree, by name.
+///
+/// # Errors
+/// As [`headers`].
+pub fn pages(root: &Path) -> Result<Vec<File>, Wrong> {
+    generate(root, "md", page::page)
+}
+
+/// Generates a file from each interface.
+fn generate(
+    root: &Path,
+    extension: &str,
+    text: impl Fn(&Source, &Path) -> Result<String, syn::Error>,
+) -> Result<Vec<File>, Wrong> {
     let mut sources = Vec::new();
     for folder in FOLDERS {
         collect(root, Path::new(folder), &mut sources)?;
     }
     sources.sort_by(|one, other| one.1.name.cmp(&other.1.name));
-    let mut files = Vec::new();
-    for (path, source) in &sources {
-        let wrong = |error: syn::Error| refused(path, &error);
-        let name = &source.name;
-        let text = header::header(source).map_err(wrong)?;
-        files.push(File { path: Path::new(HEADERS).join(format!("{name}.h")), text });
-        let text = page::page(source, path).map_err(wrong)?;
-        files.push(File { path: Path::new(PAGES).join(format!("{name}.md")), text });
-    }
-    Ok(files)
+    let file = |(path, source): &(PathBuf, Source)| {
+        let text = text(source, path).map_err(|error| refused(path, &error))?;
+        Ok((format!("{}.{extension}", source.name), text))
+    };
+    sources.iter().map(file).collect()
 }
 
 /// Collects the interfaces below a folder.
