@@ -29,7 +29,6 @@ mod elf;
 mod image;
 mod interfaces;
 mod lab;
-mod memlab;
 mod meter;
 mod piped;
 mod prepare;
@@ -57,7 +56,7 @@ fn main() -> std::process::ExitCode {
             Command::Test(options) => test::run(&workspace, &options),
             Command::Check => check::run(&workspace),
             Command::Lab(options) => lab::run(&workspace, &options),
-            Command::Memlab(command) => memlab::run(&command),
+            Command::Memlab(command) => lab::memlab::run(&command),
             Command::Interfaces(options) => interfaces::run(&workspace, &options),
             Command::Doctor => doctor::run(&workspace),
         },

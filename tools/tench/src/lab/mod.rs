@@ -10,24 +10,22 @@
 //! note: TEXT                   shown to the user
 //! ```
 //! An experiment may also, or only, be computed by this tool, if it counts something other than instructions.
-//! [`experiments`] is the register; experiments that compute more than a few pictures have a module each.
-//! [`reference`](mod@reference) holds other systems' figures and the targets, [`measure`](mod@measure) gets the
-//! numbers, [`plot`], [`table`] and [`write`](mod@write) turn them into files, [`baseline`] compares them with the
-//! recorded ones.
+//!
+//! Four layers, each of which knows those below it only (a test of the source verifies that):
+//!
+//! ```text
+//! register             every experiment, by name
+//! product   studies    experiments: what the system needs, and what repeats the references
+//! reference            other systems' figures, and the targets
+//! support              what an experiment is; measuring, comparing with recorded figures, tables, plots, files
+//! ```
+//! `lab/bench/src`, which runs on the target, has the same folders.
 
-mod adversary;
-pub mod baseline;
-mod experiments;
-mod isolation;
-mod latency;
-mod measure;
-mod model;
-mod plot;
+mod product;
 mod reference;
-pub mod slabs;
-mod stubs;
-mod table;
-mod write;
+mod register;
+mod studies;
+mod support;
 
 use miette::{Result, miette};
 
@@ -35,9 +33,10 @@ use crate::build::Build;
 use crate::cli::LabOptions;
 use crate::system::{Packages, System};
 use crate::workspace::Workspace;
-pub use experiments::{EXPERIMENTS, Experiment};
-pub use measure::{Booted, Figures, Length, Measured, measure};
-pub use write::{format_number, number};
+pub use register::EXPERIMENTS;
+pub use studies::memlab;
+pub use support::{Booted, Experiment, Figures, baseline, measure};
+use support::{Length, Measured, result_json, table, write};
 
 /// Runs experiments; the status is 1 if a figure differs from the recorded one.
 pub fn run(workspace: &Workspace, options: &LabOptions) -> Result<u8> {
@@ -108,11 +107,11 @@ fn conclude(
     measured: &Measured,
     compiler: &str,
 ) -> Result<bool> {
-    let directory = write::write(workspace, experiment, measured)?;
+    let directory = write(workspace, experiment, measured)?;
     if options.json {
-        print!("{}", write::result_json(experiment, &measured.figures));
+        print!("{}", result_json(experiment, &measured.figures));
     } else {
-        println!("{}\n{}", experiment.title, table::table(experiment, &measured.figures));
+        println!("{}\n{}", experiment.title, table(experiment, &measured.figures));
         for table in (experiment.tables)(measured) {
             println!("{}", table.text());
         }

@@ -1,36 +1,6 @@
 //! Figures of other systems, and Tench's targets: the figures of the design, by the keys of ours.
 
-/// A column of a table.
-pub struct Column {
-    /// Heading of the column.
-    pub title: &'static str,
-    /// Values by key.
-    pub values: &'static [(&'static str, f64)],
-}
-
-impl Column {
-    /// Returns the value for a key.
-    pub fn get(&self, key: &str) -> Option<f64> {
-        find(self.values, key)
-    }
-}
-
-/// Returns the value that a list has for a key.
-pub fn find(values: &[(&str, f64)], key: &str) -> Option<f64> {
-    values.iter().find(|(candidate, _)| *candidate == key).map(|(_, value)| *value)
-}
-
-/// A row that adds figures up.
-pub struct Sum {
-    /// Title of the row.
-    pub title: &'static str,
-    /// Keys of the figures that it adds.
-    pub keys: &'static [&'static str],
-    /// seL4's sum.
-    pub reference: Option<f64>,
-    /// Largest acceptable value.
-    pub target: f64,
-}
+use super::support::Sum;
 
 /// seL4 16.0.0-dev, fastest configuration, measured in the same way.
 pub const SEL4: &[(&str, f64)] = &[

@@ -84,6 +84,20 @@ impl Policy {
         Policy::Buddy,
     ];
 
+    /// Returns the policy's name in the keys of figures. R1's next fit is the one that guesses.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Policy::NextFitGuessing => "next",
+            Policy::NextFit => "next_exact",
+            Policy::FirstFit => "first",
+            Policy::BestFit => "best",
+            Policy::WorstFit => "worst",
+            Policy::BestFitAlignment => "best_alignment",
+            Policy::Segregated => "segregated",
+            Policy::Buddy => "buddy",
+        }
+    }
+
     /// Returns the policy's name for users.
     pub const fn name(self) -> &'static str {
         match self {

@@ -5,12 +5,9 @@ use miette::Result;
 use tench_slabs::{Options, Policy};
 
 use super::pictures::{distributions, profile, snapshots};
-use super::{CHANCES, Run, Workload, figures, key, kib, reference, row, take_figures, take_profile, take_snapshots};
-use crate::lab::measure::{Figures, Measured};
-use crate::lab::plot::Plot;
-use crate::lab::reference::find;
-use crate::lab::table::Table;
-use crate::lab::write::format_number;
+use super::{CHANCES, LOSSES, Run, Workload, figures, kib, reference, row, take_figures, take_profile, take_snapshots};
+use crate::lab::support::plot::Plot;
+use crate::lab::support::{Figures, Measured, Table, find, format_number};
 use crate::workspace::Workspace;
 
 /// Number of seeds of the distributions, from 0 on.
@@ -32,7 +29,7 @@ pub fn measure(workspace: &Workspace) -> Result<Measured> {
             failed_retypes += run.replay.outcome.figures.failed_retypes;
             take(&mut measured, policy, chance, &run);
         }
-        measured.figure(format!("failed_retypes_{}", key(policy)), failed_retypes as f64);
+        measured.figure(format!("failed_retypes_{}", policy.key()), failed_retypes as f64);
     }
     for chance in CHANCES {
         seeds(&mut measured, chance)?;
@@ -42,7 +39,7 @@ pub fn measure(workspace: &Workspace) -> Result<Measured> {
 
 /// Adds the results of one run.
 fn take(measured: &mut Measured, policy: Policy, chance: u32, run: &Run) {
-    let (key, workload) = (key(policy), chance.to_string());
+    let (key, workload) = (policy.key(), chance.to_string());
     take_figures(measured, key, &workload, run);
     let per_100 = run.replay.outcome.figures.resets as f64 * 100.0 / run.requests as f64;
     measured.figure(format!("{key}_resets_per_100_{chance}"), (per_100 * 100.0).round() / 100.0);
@@ -68,13 +65,13 @@ fn seeds(measured: &mut Measured, chance: u32) -> Result<()> {
             let all = figures(&outcome);
             let kept = KEPT.map(|name| find(&all, name).unwrap_or_default());
             for (name, value) in KEPT.iter().zip(kept) {
-                measured.sample(format!("{}_seeds_{name}_{chance}", key(policy)), seed as f64, value);
+                measured.sample(format!("{}_seeds_{name}_{chance}", policy.key()), seed as f64, value);
             }
             outcomes.push(kept);
         }
         for (index, name) in KEPT.iter().enumerate() {
             let median = median(outcomes.iter().map(|kept| kept[index]).collect());
-            measured.figure(format!("{}_median_{name}_{chance}", key(policy)), median);
+            measured.figure(format!("{}_median_{name}_{chance}", policy.key()), median);
         }
         by_policy.push(outcomes);
     }
@@ -112,13 +109,13 @@ pub fn plots(_: &Measured) -> Vec<Plot> {
     let mut plots = Vec::new();
     for (figure, snapshot, chance) in [("4.6", "4.10", 16), ("4.7", "D.1", 32), ("4.8", "4.11", 48), ("4.9", "D.2", 64)]
     {
-        let prefixes = COMPARED.map(|policy| format!("{}_{chance}", key(policy)));
+        let prefixes = COMPARED.map(|policy| format!("{}_{chance}", policy.key()));
         let (best, next) = ((prefixes[0].as_str(), "best fit"), (prefixes[1].as_str(), "next fit"));
         let what = format!("random workload, 1000 requests, {chance} % chance to free, as R1 recorded it");
         plots.push(profile(&format!("figure-{figure}"), &format!("Figure {figure}: {what}"), best, next));
         plots.push(snapshots(&format!("figure-{snapshot}"), &format!("Figure {snapshot}: slabs, {what}"), best, next));
     }
-    let runs = Policy::ALL.map(|policy| (key(policy), policy.name()));
+    let runs = Policy::ALL.map(|policy| (policy.key(), policy.name()));
     for (figure, title, unit) in [
         ("peak_total", "Largest loss over 100 seeds", ("KiB", 1024.0)),
         ("avg_total", "Mean loss over 100 seeds", ("KiB", 1024.0)),
@@ -156,16 +153,6 @@ pub fn tables(measured: &Measured) -> Vec<Table> {
     ]
 }
 
-/// Rows of table 4.3.
-const LOSSES: [(&str, &str); 6] = [
-    ("peak_watermark", "peak, watermark"),
-    ("peak_align", "peak, alignment"),
-    ("peak_total", "peak, total"),
-    ("avg_watermark", "mean, watermark"),
-    ("avg_align", "mean, alignment"),
-    ("avg_total", "mean, total"),
-];
-
 /// Returns R1's value and ours for best fit and next fit.
 fn beside(
     name: &str,
@@ -177,7 +164,7 @@ fn beside(
     let mut cells = vec![name.to_owned()];
     let mut equal = true;
     for policy in COMPARED {
-        let key = format!("{}_{figure}_{chance}", key(policy));
+        let key = format!("{}_{figure}_{chance}", policy.key());
         let (theirs, ours) = (find(reference::RANDOM, &key).map(show), show(get(&key)));
         equal &= theirs.as_ref() == Some(&ours);
         cells.extend([theirs.unwrap_or_else(|| "–".to_owned()), ours]);
@@ -195,10 +182,10 @@ fn medians(figures: &Figures) -> Vec<Vec<String>> {
     let mut rows = vec![row(std::iter::once("policy".to_owned()).chain(heading).chain([String::new()]))];
     for policy in Policy::ALL {
         let median = |(figure, chance): &(&str, u32)| {
-            figures.get(&format!("{}_median_{figure}_total_{chance}", key(policy))).copied()
+            figures.get(&format!("{}_median_{figure}_total_{chance}", policy.key())).copied()
         };
         let printed = |(figure, chance): &(&str, u32)| {
-            find(reference::RANDOM, &format!("{}_{figure}_total_{chance}", key(policy)))
+            find(reference::RANDOM, &format!("{}_{figure}_total_{chance}", policy.key()))
         };
         let show = |name: String, values: Vec<Option<f64>>| {
             let values = values.into_iter().map(|value| value.map_or("–".to_owned(), kib));
@@ -231,7 +218,7 @@ mod tests {
                 let mut measured = Measured::default();
                 let workload = Workload::of_reference(&workspace, chance, policy).unwrap();
                 take(&mut measured, policy, chance, &workload.run(&Options::new(policy)).unwrap());
-                let printed = |name: &str| format!("{}_{name}_{chance}", key(policy));
+                let printed = |name: &str| format!("{}_{name}_{chance}", policy.key());
                 for (figure, _) in LOSSES {
                     let theirs = find(reference::RANDOM, &printed(figure)).unwrap();
                     assert_eq!(kib(measured.figures[&printed(figure)]), kib(theirs), "{}", printed(figure));

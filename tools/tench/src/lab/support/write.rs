@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use miette::Result;
 use serde_json::{Value, json};
 
-use super::experiments::Experiment;
+use super::experiment::Experiment;
 use super::measure::{Figures, Measured};
 use super::{plot, table};
 use crate::workspace::{self, Workspace};
@@ -105,7 +105,7 @@ mod tests {
         let figures = Figures::from([("call_0".to_owned(), 93.0), ("map_each_512".to_owned(), 11.5)]);
         for samples in [Vec::new(), vec![sample(1.0), sample(2.0), sample(3.0)]] {
             let measured = Measured { figures: figures.clone(), samples, ..Measured::default() };
-            let directory = write(&workspace, &super::super::EXPERIMENTS[0], &measured).unwrap();
+            let directory = write(&workspace, &crate::lab::EXPERIMENTS[0], &measured).unwrap();
             let read = |name: &str| std::fs::read_to_string(directory.join(name)).unwrap();
             assert!(read("table.txt").contains("call_0"));
             assert!(read("plot.svg").starts_with("<svg"));

@@ -1,6 +1,6 @@
 //! The kinds of pictures that several experiments draw.
 
-use crate::lab::plot::{BLUE, GREEN, ORANGE, PURPLE, Panel, Plot, RED, Shape};
+use crate::lab::support::plot::{BLUE, GREEN, ORANGE, PURPLE, Panel, Plot, RED, Shape};
 use tench_slabs::STANDARD_SLABS;
 
 /// A run in a picture: the prefix of its series, and its name.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
 use super::Axis;
-use crate::lab::write::format_number;
+use crate::lab::support::format_number;
 
 /// Scale of an axis for given data. Its coordinates are the values, or their decimal logarithms.
 #[derive(Clone)]

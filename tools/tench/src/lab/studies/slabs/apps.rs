@@ -8,11 +8,9 @@ use miette::Result;
 use tench_slabs::{Accounting, Application, Options, Policy, SEQUENCES, Trace, printed_account, sequence};
 
 use super::pictures::profile;
-use super::{Run, key, kib, reference, row, take_figures, take_profile};
-use crate::lab::measure::{Figures, Measured};
-use crate::lab::plot::Plot;
-use crate::lab::reference::find;
-use crate::lab::table::Table;
+use super::{LOSSES, Run, kib, reference, row, take_figures, take_profile};
+use crate::lab::support::plot::Plot;
+use crate::lab::support::{Figures, Measured, Table, find};
 use crate::workspace::Workspace;
 
 /// Policies that R1 compares.
@@ -56,14 +54,14 @@ pub fn measure(_: &Workspace) -> Result<Measured> {
         for Workload { name, trace, printed } in &workloads {
             let run = account(trace, policy, Accounting::Complete)?;
             failed_retypes += run.replay.outcome.figures.failed_retypes;
-            take_figures(&mut measured, key(policy), name, &run);
+            take_figures(&mut measured, policy.key(), name, &run);
             if COMPARED.contains(&policy) {
-                take_profile(&mut measured, &format!("{}_{name}", key(policy)), &run);
+                take_profile(&mut measured, &format!("{}_{name}", policy.key()), &run);
                 let printed = account(trace, policy, printed.clone())?;
-                take_figures(&mut measured, &format!("{}_printed", key(policy)), name, &printed);
+                take_figures(&mut measured, &format!("{}_printed", policy.key()), name, &printed);
             }
         }
-        measured.figure(format!("failed_retypes_{}", key(policy)), failed_retypes as f64);
+        measured.figure(format!("failed_retypes_{}", policy.key()), failed_retypes as f64);
     }
     Ok(measured)
 }
@@ -80,7 +78,7 @@ pub fn plots(_: &Measured) -> Vec<Plot> {
         ("4.14", "sequence3"),
     ];
     let plot = |(figure, name): (&str, &str)| {
-        let [best, next] = COMPARED.map(|policy| format!("{}_{name}", key(policy)));
+        let [best, next] = COMPARED.map(|policy| format!("{}_{name}", policy.key()));
         let title = format!("Figure {figure}: {name} (complete account)");
         profile(&format!("figure-{figure}"), &title, (&best, "best fit"), (&next, "next fit"))
     };
@@ -101,7 +99,7 @@ pub fn tables(measured: &Measured) -> Vec<Table> {
     let mut alone = vec![row(["loss, bytes", "best: peak", "mean", "next: peak", "mean", ""])];
     for application in Application::ALL {
         let get = |policy: Policy, figure: &str| {
-            let value = measured.figures.get(&format!("{}_{figure}_{}", key(policy), application.name()));
+            let value = measured.figures.get(&format!("{}_{figure}_{}", policy.key(), application.name()));
             value.copied().unwrap_or_default().to_string()
         };
         let [best, next] = COMPARED;
@@ -121,22 +119,12 @@ pub fn tables(measured: &Measured) -> Vec<Table> {
     ]
 }
 
-/// Rows of table 4.5.
-const LOSSES: [(&str, &str); 6] = [
-    ("peak_watermark", "peak, watermark"),
-    ("peak_align", "peak, alignment"),
-    ("peak_total", "peak, total"),
-    ("avg_watermark", "mean, watermark"),
-    ("avg_align", "mean, alignment"),
-    ("avg_total", "mean, total"),
-];
-
 /// Returns R1's printed value, our value counted in the same way, whether they are equal, and the complete count.
 fn both_accounts(figures: &Figures, policy: Policy, figure: &str, sequence: &str) -> [String; 5] {
     let get = |key: &str| kib(figures.get(key).copied().unwrap_or_default());
-    let printed_key = format!("{}_printed_{figure}_{sequence}", key(policy));
+    let printed_key = format!("{}_printed_{figure}_{sequence}", policy.key());
     let theirs = find(reference::APPS, &printed_key).map_or("–".to_owned(), kib);
-    let (ours, complete) = (get(&printed_key), get(&format!("{}_{figure}_{sequence}", key(policy))));
+    let (ours, complete) = (get(&printed_key), get(&format!("{}_{figure}_{sequence}", policy.key())));
     let verdict = if theirs == ours { "equal" } else { "differs" };
     [theirs, ours, verdict.to_owned(), complete, String::new()]
 }

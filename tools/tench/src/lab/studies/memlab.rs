@@ -8,8 +8,8 @@ use serde_json::json;
 use tench_slabs::{Error, Options, Outcome, Policy, STANDARD_STATIC_SLABS, Slabs, Trace, TraceSource, replay};
 
 use crate::cli::{MemlabCommand, ReplayOptions};
-use crate::lab::slabs::figures;
-use crate::lab::{format_number, number};
+use crate::lab::studies::slabs::figures;
+use crate::lab::support::{format_number, number};
 use crate::workspace;
 
 /// Runs a command of the memory lab.

@@ -10,7 +10,7 @@ use plotters::prelude::*;
 use super::axis::Scale;
 use super::marks::{self, Area, bar, box_of, mark};
 use super::{Layer, Look, Panel, Plot, Shape};
-use crate::lab::measure::Sample;
+use crate::lab::support::Sample;
 
 const FONT: (&str, u32) = ("sans-serif", 14);
 const TITLE_FONT: (&str, u32) = ("sans-serif", 18);

@@ -4,10 +4,7 @@ use miette::{Result, miette};
 use plotters::prelude::*;
 
 use super::draw::Drawn;
-use crate::lab::experiments::Experiment;
-use crate::lab::measure::Measured;
-use crate::lab::table;
-use crate::lab::write::format_number;
+use crate::lab::support::{Experiment, Measured, format_number, table};
 
 const FONT: (&str, u32) = ("sans-serif", 14);
 const TITLE_FONT: (&str, u32) = ("sans-serif", 18);

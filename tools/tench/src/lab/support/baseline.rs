@@ -13,7 +13,7 @@ use miette::{Result, miette};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::experiments::Experiment;
+use super::experiment::Experiment;
 use super::measure::Figures;
 use super::write::{format_number, number};
 use crate::toolchain::FROM_SOURCE;
@@ -164,7 +164,7 @@ mod tests {
     fn each_kind_of_compiler_has_figures_of_its_own() {
         let root = tempfile::tempdir().unwrap();
         let workspace = Workspace { root: root.path().to_owned(), target: root.path().join("target") };
-        let experiment = &super::super::EXPERIMENTS[0];
+        let experiment = &crate::lab::EXPERIMENTS[0];
         let from_source = format!("rustc 1, {FROM_SOURCE}");
         let (here, there) = (figures(&[("a", 100.0)]), figures(&[("a", 103.0)]));
         record(&workspace, experiment, &here, "rustc 1").unwrap();
@@ -180,7 +180,7 @@ mod tests {
     fn new_figures_are_compared_with_recorded_ones() {
         let root = tempfile::tempdir().unwrap();
         let workspace = Workspace { root: root.path().to_owned(), target: root.path().join("target") };
-        let experiment = &super::super::EXPERIMENTS[0];
+        let experiment = &crate::lab::EXPERIMENTS[0];
         let measured = figures(&[("call_0", 93.0), ("map_each_512", 11.5), ("loss", 206_257.575)]);
         assert!(check(&workspace, experiment, &measured, "c").is_err());
         record(&workspace, experiment, &measured, "c").unwrap();

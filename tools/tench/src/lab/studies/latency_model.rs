@@ -10,12 +10,9 @@ use std::collections::BTreeMap;
 
 use tench_abi::object::entry_path;
 
-use super::experiments::{Experiment, PLAIN, Run, USUAL};
-use super::measure::Measured;
-use super::plot::{BLUE, ORANGE, Panel, Plot, Shape};
-use super::table::Table;
-use super::write::format_number;
 use crate::build::Kernel;
+use crate::lab::support::plot::{BLUE, ORANGE, Panel, Plot, Shape};
+use crate::lab::support::{Experiment, Measured, PLAIN, Run, Table, USUAL, format_number};
 
 const KERNELS: [(&str, &str); 2] = [("preempt", "preemptible"), ("nopreempt", "not preemptible")];
 const LOADS: [(&str, &str); 2] = [("cpu", "CPU-bound"), ("io", "I/O-bound")];

@@ -1,8 +1,7 @@
 //! An experiment's tables, for people.
 
-use super::experiments::Experiment;
+use super::experiment::{Experiment, find};
 use super::measure::Figures;
-use super::reference::find;
 use super::write::format_number;
 
 /// A table of an experiment, besides that of all its figures.
@@ -120,7 +119,7 @@ mod tests {
 
     #[test]
     fn figures_stand_beside_targets_and_others() {
-        let experiment = &super::super::EXPERIMENTS[0];
+        let experiment = &crate::lab::EXPERIMENTS[0];
         let values = [("call_0", 93.0), ("reply_recv_0", 110.0), ("call_8", 94.5), ("another", 1.0)];
         let figures = values.map(|(key, value)| (key.to_owned(), value)).into();
         let expected = "\

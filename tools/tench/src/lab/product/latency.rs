@@ -2,10 +2,9 @@
 //!
 //! The target prints the latencies alone, one series for each load and kernel; everything else is computed here.
 
-use super::experiments::{Experiment, PLAIN, Run, USUAL};
-use super::measure::{Measured, Sample};
-use super::plot::{BLUE, ORANGE, Panel, Plot, Shape};
 use crate::build::Kernel;
+use crate::lab::support::plot::{BLUE, ORANGE, Panel, Plot, Shape};
+use crate::lab::support::{Experiment, Measured, PLAIN, Run, Sample, USUAL};
 
 /// Kernels' names in keys and series, and in words.
 const KERNELS: [(&str, &str); 2] = [("preempt", "preemptible"), ("nopreempt", "not preemptible")];

@@ -1,9 +1,20 @@
-//! The pictures and the table of `isolation`: response times beside a thread that overruns.
+//! Response times beside a thread that overruns.
 
-use super::measure::Measured;
-use super::plot::{BLUE, GREEN, ORANGE, PURPLE, Panel, Plot, Shape};
-use super::table::Table;
-use super::write::format_number;
+use crate::lab::reference;
+use crate::lab::support::plot::{BLUE, GREEN, ORANGE, PURPLE, Panel, Plot, Shape};
+use crate::lab::support::{Experiment, Measured, Table, USUAL, format_number};
+
+/// The experiment.
+pub const ISOLATION: Experiment = Experiment {
+    name: "isolation",
+    title: "Deadlines beside a thread of the highest priority that overruns, with budgets and without",
+    unit: "deadlines, percent",
+    targets: reference::ISOLATION_TARGETS,
+    enforced: true,
+    plots,
+    tables,
+    ..USUAL
+};
 
 /// Sets of periods, and their names for readers.
 const SETS: [(&str, &str); 2] = [("harmonic", "harmonic periods"), ("mixed", "other periods")];
@@ -11,7 +22,7 @@ const SETS: [(&str, &str); 2] = [("harmonic", "harmonic periods"), ("mixed", "ot
 const THREADS: usize = 4;
 
 /// Draws the response times of a set over the time: with budgets above, without below.
-pub fn plots(_: &Measured) -> Vec<Plot> {
+fn plots(_: &Measured) -> Vec<Plot> {
     let panel = |key: String, title: String| {
         let colours = [BLUE, GREEN, ORANGE, PURPLE];
         (1..=THREADS).zip(colours).fold(Panel::new("release, ticks", title).log_y(), |panel, (thread, colour)| {
@@ -29,7 +40,7 @@ pub fn plots(_: &Measured) -> Vec<Plot> {
 }
 
 /// Returns the table of deadlines and response times of each thread.
-pub fn tables(measured: &Measured) -> Vec<Table> {
+fn tables(measured: &Measured) -> Vec<Table> {
     let cell = |key: String| measured.figures.get(&key).map_or("–".to_owned(), |value| format_number(*value));
     let heading = ["set", "thread", "missed", "worst, %", "missed without budgets", "worst without budgets, %"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use miette::{Result, miette};
 
-use super::experiments::{Experiment, Run};
+use super::experiment::{Experiment, Run};
 use crate::build::{Build, Optimisation};
 use crate::prepare;
 use crate::qemu::{Machine, Serial};

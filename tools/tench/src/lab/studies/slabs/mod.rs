@@ -9,36 +9,79 @@
 //! [`reference`](mod@reference) has R1's printed values, [`pictures`] the kinds of pictures that several experiments
 //! draw. Figures and samples are bytes; tables show KiB where R1 does.
 
-pub mod apps;
+mod apps;
 mod pictures;
-pub mod policies;
-pub mod random;
-pub mod reference;
+mod policies;
+mod random;
+mod reference;
 
 use miette::{Result, miette};
 use tench_slabs::{
     Options, Outcome, Policy, Random, RandomSettings, Replay, Request, Source, Trace, TraceSource, replay,
 };
 
-use super::measure::Measured;
-use super::plot::Plot;
+use crate::lab::support::plot::Plot;
+use crate::lab::support::{Column, Experiment, Measured, USUAL};
 use crate::workspace::{self, Workspace};
+
+/// R1's random workloads.
+pub const SLABS_RANDOM: Experiment = Experiment {
+    name: "slabs-random",
+    title: "R1's random workloads under every policy: its tables 4.3 and 4.4",
+    unit: "bytes",
+    runs: &[],
+    on_host: random::measure,
+    columns: &[Column { title: "R1", values: reference::RANDOM }],
+    plots: random::plots,
+    tables: random::tables,
+    ..USUAL
+};
+
+/// R1's applications.
+pub const SLABS_APPS: Experiment = Experiment {
+    name: "slabs-apps",
+    title: "R1's applications, alone and together, under every policy: its table 4.5",
+    unit: "bytes",
+    runs: &[],
+    on_host: apps::measure,
+    columns: &[Column { title: "R1", values: reference::APPS }],
+    plots: apps::plots,
+    tables: apps::tables,
+    ..USUAL
+};
+
+/// Every policy.
+pub const SLABS_POLICIES: Experiment = Experiment {
+    name: "slabs-policies",
+    title: "Every policy on every workload, with the watermark rule and without",
+    unit: "bytes",
+    runs: &[],
+    on_host: policies::measure,
+    plots: policies::plots,
+    tables: policies::tables,
+    ..USUAL
+};
+
+/// Latencies, on the target.
+pub const SLABS_LATENCY: Experiment = Experiment {
+    name: "slabs-latency",
+    title: "What a bundle of objects and its return cost, by policy and chance to free",
+    plots: latency_plots,
+    ..USUAL
+};
 
 /// Chances to free of R1's random workloads, in per cent.
 pub const CHANCES: [u32; 4] = [16, 32, 48, 64];
-/// Returns the prefix of a policy's figures. R1's next fit is the one that guesses.
-pub const fn key(policy: Policy) -> &'static str {
-    match policy {
-        Policy::NextFitGuessing => "next",
-        Policy::NextFit => "next_exact",
-        Policy::FirstFit => "first",
-        Policy::BestFit => "best",
-        Policy::WorstFit => "worst",
-        Policy::BestFitAlignment => "best_alignment",
-        Policy::Segregated => "segregated",
-        Policy::Buddy => "buddy",
-    }
-}
+
+/// Losses in tables: a figure, and words for it.
+const LOSSES: [(&str, &str); 6] = [
+    ("peak_watermark", "peak, watermark"),
+    ("peak_align", "peak, alignment"),
+    ("peak_total", "peak, total"),
+    ("avg_watermark", "mean, watermark"),
+    ("avg_align", "mean, alignment"),
+    ("avg_total", "mean, total"),
+];
 
 /// A random workload.
 pub enum Workload {
@@ -174,7 +217,7 @@ fn take_snapshots(measured: &mut Measured, prefix: &str, replay: &Replay) {
 }
 
 /// Draws R1's figures 4.15 and 4.16, of the experiment `slabs-latency`, which runs on the target.
-pub fn latency_plots(_: &Measured) -> Vec<Plot> {
+fn latency_plots(_: &Measured) -> Vec<Plot> {
     let runs = (("best", "best fit"), ("next", "next fit, guessing"));
     vec![pictures::latency("4.15", "16", runs.0, runs.1), pictures::latency("4.16", "32", runs.0, runs.1)]
 }
@@ -195,7 +238,7 @@ mod tests {
 
     #[test]
     fn each_policy_has_a_key_of_its_own() {
-        let keys: std::collections::BTreeSet<&str> = Policy::ALL.into_iter().map(key).collect();
+        let keys: std::collections::BTreeSet<&str> = Policy::ALL.into_iter().map(Policy::key).collect();
         assert_eq!(keys.len(), Policy::ALL.len());
     }
 }

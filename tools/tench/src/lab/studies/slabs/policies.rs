@@ -7,10 +7,9 @@ use miette::Result;
 use tench_slabs::{Options, Outcome, Policy};
 
 use super::pictures::profile;
-use super::{CHANCES, Run, Workload, apps, key, kib, row, take_profile};
-use crate::lab::measure::{Figures, Measured};
-use crate::lab::plot::{BLUE, COLOURS, Panel, Plot};
-use crate::lab::table::Table;
+use super::{CHANCES, Run, Workload, apps, kib, row, take_profile};
+use crate::lab::support::plot::{BLUE, COLOURS, Panel, Plot};
+use crate::lab::support::{Figures, Measured, Table};
 use crate::workspace::Workspace;
 
 /// The rule kept, and lifted.
@@ -46,7 +45,7 @@ pub fn measure(workspace: &Workspace) -> Result<Measured> {
 fn take(measured: &mut Measured, policy: Policy, rule: &str, workload: &str, run: &Run) {
     let Outcome { peaks, means, figures, .. } = run.replay.outcome;
     let mut figure =
-        |name: &str, value: f64| measured.figure(format!("{}_{rule}_{name}_{workload}", key(policy)), value);
+        |name: &str, value: f64| measured.figure(format!("{}_{rule}_{name}_{workload}", policy.key()), value);
     figure("peak", peaks.gaps as f64);
     figure("avg", means.gaps as f64 / 100.0);
     figure("oom", figures.out_of_memory as f64);
@@ -54,12 +53,12 @@ fn take(measured: &mut Measured, policy: Policy, rule: &str, workload: &str, run
     let place = TABULATED.iter().position(|name| *name == workload);
     if let Some(place) = place {
         for (name, value) in [("peak", peaks.gaps as f64), ("avg", means.gaps as f64 / 100.0)] {
-            measured.sample(format!("{}_{rule}_{name}", key(policy)), place as f64, value);
+            measured.sample(format!("{}_{rule}_{name}", policy.key()), place as f64, value);
         }
     }
     let drawn = matches!(policy, Policy::BestFit | Policy::Segregated) && rule == "kept" && DRAWN.contains(&workload);
     if drawn {
-        take_profile(measured, &format!("{}_{workload}", key(policy)), run);
+        take_profile(measured, &format!("{}_{workload}", policy.key()), run);
     }
 }
 
@@ -68,13 +67,13 @@ fn judge(measured: &mut Measured) {
     let mut counts = Figures::new();
     for policy in Policy::ALL {
         let figure = |policy: Policy, name: &str, workload: &str| {
-            let key = format!("{}_kept_{name}_{workload}", key(policy));
+            let key = format!("{}_kept_{name}_{workload}", policy.key());
             measured.figures.get(&key).copied().unwrap_or(f64::NAN)
         };
         for name in ["peak", "avg"] {
             let less = |workload: &&&str| figure(policy, name, workload) < figure(Policy::BestFit, name, workload);
             let count = TABULATED.iter().filter(less).count();
-            counts.insert(format!("{}_beats_best_{name}", key(policy)), count as f64);
+            counts.insert(format!("{}_beats_best_{name}", policy.key()), count as f64);
         }
     }
     measured.figures.extend(counts);
@@ -88,7 +87,7 @@ pub fn plots(_: &Measured) -> Vec<Plot> {
         for (name, title) in [("peak", "largest loss, KiB"), ("avg", "mean loss, KiB")] {
             let mut panel = Panel::of_categories(TABULATED, title).units(1.0, 1024.0).height(320);
             for (place, (policy, colour)) in Policy::ALL.into_iter().zip(COLOURS.into_iter().cycle()).enumerate() {
-                let series = format!("{}_{rule}_{name}", key(policy));
+                let series = format!("{}_{rule}_{name}", policy.key());
                 panel = panel.bars(series, policy.name(), colour, colour == BLUE, (place, Policy::ALL.len()));
             }
             plot = plot.with(panel);
@@ -96,7 +95,7 @@ pub fn plots(_: &Measured) -> Vec<Plot> {
         plots.push(plot);
     }
     for workload in DRAWN {
-        let [best, segregated] = [Policy::BestFit, Policy::Segregated].map(|one| format!("{}_{workload}", key(one)));
+        let [best, segregated] = [Policy::BestFit, Policy::Segregated].map(|one| format!("{}_{workload}", one.key()));
         let title = format!("{workload}: best fit and segregated");
         plots.push(profile(&format!("profile-{workload}"), &title, (&segregated, "segregated"), (&best, "best fit")));
     }
@@ -112,7 +111,7 @@ pub fn tables(measured: &Measured) -> Vec<Table> {
             for policy in Policy::ALL {
                 let cell = |workload: &&str| {
                     let figure = |name: &str| {
-                        measured.figures.get(&format!("{}_{rule}_{name}_{workload}", key(policy))).copied()
+                        measured.figures.get(&format!("{}_{rule}_{name}_{workload}", policy.key())).copied()
                     };
                     let full = if figure("oom").unwrap_or_default() > 0.0 { "*" } else { "" };
                     format!("{}{full}", kib(figure(name).unwrap_or_default()))

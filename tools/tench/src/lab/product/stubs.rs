@@ -5,14 +5,11 @@ use std::collections::BTreeMap;
 
 use miette::Result;
 
-use super::experiments::{Experiment, USUAL};
-use super::measure::{Figures, Measured};
-use super::plot::{BLUE, GREY, ORANGE, Panel, Plot};
-use super::reference;
-use super::table::Table;
-use super::write::format_number;
 use crate::build::Build;
 use crate::elf;
+use crate::lab::reference;
+use crate::lab::support::plot::{BLUE, GREY, ORANGE, Panel, Plot};
+use crate::lab::support::{Experiment, Figures, Measured, Table, USUAL, format_number};
 use crate::system::System;
 
 /// Kinds of data that are sent, by key and in words.

@@ -3,11 +3,8 @@
 
 use tench_abi::object::entry_path;
 
-use super::experiments::{Experiment, PLAIN, Run, USUAL};
-use super::measure::{Measured, Sample};
-use super::table::Table;
-use super::write::format_number;
 use crate::build::Kernel;
+use crate::lab::support::{Experiment, Measured, PLAIN, Run, Sample, Table, USUAL, format_number};
 
 /// The experiment.
 pub const ADVERSARY: Experiment = Experiment {
