@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use tench_kernel::SlotRef;
 use tench_kernel::slot::Links;
 use tench_kernel::tree::{self, Gap, Nodes};
+use tench_random::Random;
 
 /// Nodes in a vector, and the number of accesses to their links.
 struct Arena {
@@ -219,24 +220,18 @@ proptest! {
 /// Makes a tree of `size` nodes in random order of insertion, by a fixed sequence of pseudo-random numbers.
 fn grown(size: usize) -> (Arena, Vec<usize>) {
     let mut arena = Arena::new(size);
-    let mut state = 88172645463325252u64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as usize
-    };
+    let mut random = Random::new(1);
     let mut order: Vec<usize> = vec![1];
     tree::insert(&mut arena, node(1), (None, None));
     for new in 2..=size {
-        arena.ends[new] = (random() % 1_000_000) * (random() % 2);
-        let before = node(1 + random() % (new - 1));
+        arena.ends[new] = random.index(1_000_000) * random.index(2);
+        let before = node(1 + random.index(new - 1));
         let after = tree::next(&mut arena, before);
         tree::insert(&mut arena, node(new), (Some(before), after));
         order.push(new);
     }
     for i in (1..size).rev() {
-        order.swap(i, random() % (i + 1));
+        order.swap(i, random.index(i + 1));
     }
     (arena, order)
 }

@@ -14,6 +14,7 @@ use tench::procs::{Failure as ProcsFailure, Procs};
 use tench::sys::{Cap, CapAddress, Endpoint, Frame, Message, Notification, Placement, Untyped};
 use tench::{process, thread};
 use tench_protocol::Rejection;
+use tench_random::Random;
 
 use crate::case::{Case, Failure, Outcome};
 use crate::stage::{Stage, is_empty, physical_address};
@@ -327,12 +328,8 @@ fn limits(_: &mut Stage) -> Outcome {
 fn nonsense(stage: &mut Stage) -> Outcome {
     let before = MEM.totals()?;
     let endpoint = Cap::<Endpoint>::new(slot::MEM);
-    let mut seed = 1_u64;
-    let mut next = move || {
-        // Knuth's multiplier: the high bits are random enough for these trials.
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        seed >> 20
-    };
+    let mut random = Random::new(1);
+    let mut next = || random.next() >> 20;
     for round in 0..3000 {
         let label = match round % 4 {
             0 => next() % 64,

@@ -4,6 +4,7 @@ use tench::sys::{
     Cap, CapAddress, CapNode, Children, Endpoint, Frame, Kind, MapFlags, OWN_CSPACE, PageTable, Placement, Rights,
     Untyped,
 };
+use tench_random::Random;
 
 use crate::case::{Case, Outcome};
 use crate::stage::{EMPTY_INDEX, KERNEL, Stage, identify, is_empty, physical_address};
@@ -146,11 +147,8 @@ fn counted_randomly(stage: &mut Stage) -> Outcome {
     let slot = |index: u64| CapAddress(first.0 + index as u32);
     stage.pool.retype_many(Kind::Untyped, u64::from(CHUNK_BITS), 1, Placement::At(0), OWN_CSPACE, slot(0))?;
     let start = physical_address(stage.pool)?;
-    let mut random = 42u64;
-    let mut draw = |bound: u64| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) % bound
-    };
+    let mut random = Random::new(42);
+    let mut draw = |bound| random.below(bound);
     let (mut splits, mut made) = (0, 0);
     for _ in 0..2000 {
         let (at, to) = (slot(draw(8)), slot(draw(8)));

@@ -8,6 +8,7 @@ use tench::mem::slabs::{Descriptor, Lifetime, Slabs};
 use tench::mem::{Failure as MemFailure, Mem};
 use tench::procs::Procs;
 use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Frame, Kind, Notification, OWN_CSPACE, Untyped};
+use tench_random::Random;
 
 use crate::case::{Case, Failure, Outcome};
 use crate::stage::{Stage, identify};
@@ -74,12 +75,8 @@ fn agree(step: u64) -> Outcome<u64> {
 }
 
 fn random(_: &mut Stage) -> Outcome {
-    let mut seed = 7_u64;
-    let mut below = move |limit: u64| {
-        // Knuth's multiplier; the high bits are random enough for these trials.
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % limit
-    };
+    let mut random = Random::new(7);
+    let mut below = |limit| random.below(limit);
     with_slabs(|| {
         // Each policy, with the watermark rule and without.
         for (code, lifted) in (0..8).flat_map(|code| [(code, false), (code, true)]) {

@@ -52,12 +52,8 @@ impl Dice {
 
     /// Returns at most `max` bytes. A few bytes decide them all.
     pub fn bytes(&mut self, max: usize) -> Vec<u8> {
-        let (length, mut state) = (self.below(max + 1), self.word());
-        let next = |_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 56) as u8
-        };
-        (0..length).map(next).collect()
+        let (length, mut random) = (self.below(max + 1), tench_random::Random::new(self.word()));
+        (0..length).map(|_| random.below(256) as u8).collect()
     }
 
     /// Returns text of at most `max` bytes, with characters of one to four bytes.

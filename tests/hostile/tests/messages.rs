@@ -11,12 +11,8 @@ const BYTES: usize = 60_000;
 
 /// Returns pseudorandom bytes that are always the same.
 fn bytes() -> Vec<u8> {
-    let next = |state: &mut u64| {
-        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        Some((*state >> 56) as u8)
-    };
-    let mut state = 4;
-    std::iter::from_fn(|| next(&mut state)).take(BYTES).collect()
+    let mut random = tench_random::Random::new(4);
+    (0..BYTES).map(|_| random.below(256) as u8).collect()
 }
 
 /// Checks that the bytes reach every method.

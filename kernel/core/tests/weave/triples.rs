@@ -4,6 +4,7 @@
 
 use tench_abi::Error;
 use tench_arch_host::weave::End;
+use tench_random::Random;
 
 use crate::outcome::{Shown, delete_all, weave};
 use crate::pairs::HANDLERS;
@@ -38,27 +39,14 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
 }
 
-/// A generator of random numbers that depend on nothing but the seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) % limit as u64) as usize
-    }
-}
-
 /// Plays one order of three operations. Returns the number of preemption points that were passed.
 fn weave_three(seed: u64) -> usize {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let subject = |random: &mut Random| -> &'static Subject {
-        let n = random.below(WITH_PREEMPTION_POINTS.len() + WITHOUT_PREEMPTION_POINTS.len());
+        let n = random.index(WITH_PREEMPTION_POINTS.len() + WITHOUT_PREEMPTION_POINTS.len());
         WITH_PREEMPTION_POINTS.get(n).unwrap_or_else(|| &WITHOUT_PREEMPTION_POINTS[n - WITH_PREEMPTION_POINTS.len()])
     };
-    let first = &WITH_PREEMPTION_POINTS[random.below(WITH_PREEMPTION_POINTS.len())];
+    let first = &WITH_PREEMPTION_POINTS[random.index(WITH_PREEMPTION_POINTS.len())];
     let three = [first, subject(&mut random), subject(&mut random)];
     let shown = Shown { subjects: &three, choices: vec![seed as usize] };
     let (mut run, actors) = weave(&three);
@@ -67,7 +55,7 @@ fn weave_three(seed: u64) -> usize {
         let known = HANDLERS.iter().any(|operation| *operation as u64 == number);
         assert!(known, "operation {number} passes a preemption point; add it to the table of pairs");
     }));
-    run.run(Box::new(move |moment| Some(moment.candidates[random.below(moment.candidates.len())])));
+    run.run(Box::new(move |moment| Some(moment.candidates[random.index(moment.candidates.len())])));
     for (subject, ends) in three.iter().zip(run.ends()) {
         for end in ends {
             if let End::Returned(result) = end

@@ -8,6 +8,7 @@
 mod cases;
 mod layers;
 mod lengths;
+mod random;
 mod sentences;
 mod unsafe_code;
 mod words;

@@ -4,25 +4,10 @@ use proptest::prelude::*;
 use tench_extents::{
     ALLOCATIONS_PER_REFILL, Error, Extent, Freed, Manager, NODES_PER_ALLOC, NODES_PER_FREE, Node, PAGE,
 };
+use tench_random::Random;
 
 /// Number of extents that the manager promises to try in order of size.
 const TRIED: usize = 8;
-
-/// Pseudo-random numbers (xorshift64*).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
 
 /// The slow, obvious manager: all extents in order of addresses, each with its region.
 #[derive(Default)]
@@ -192,7 +177,7 @@ fn request(random: &mut Random, end: u64) -> Request {
 
 /// Performs `steps` random operations, with a full check every `every` steps.
 fn play(seed: u64, steps: usize, every: usize, regions: &[(u64, u64)], most: usize) -> Pair {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut pair = Pair::new(4 * most + 64);
     for &(base, size) in regions {
         pair.add(base * PAGE, size * PAGE);

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use tench::abi::fault::Report;
 use tench_pager::pager::Memory;
 use tench_pager::{Error, Page, Pager, Pool, REGION_SIZE};
+use tench_random::Random;
 
 /// Number of pages of a region that the test touches.
 const TOUCHED: usize = 6;
@@ -356,36 +357,24 @@ fn faults_outside_the_pagers_memory_are_refused() {
     both.pager.check_invariants().unwrap();
 }
 
-/// Pseudo-random numbers from a fixed seed (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ z >> 31) % bound
-    }
-
-    fn step(&mut self) -> Step {
-        let client = self.below(CLIENTS);
-        let (page, write) = (self.below(TOUCHED as u64) as usize, self.below(2) == 0);
-        match self.below(30) {
-            0..3 => Step::Attach(client),
-            3..6 => Step::Share { from: client, to: self.below(CLIENTS) },
-            6 => Step::Forget(client),
-            7..9 => Step::Fail { client, page, write },
-            _ => Step::Touch { client, page, write },
-        }
+fn random_step(random: &mut Random) -> Step {
+    let client = random.below(CLIENTS);
+    let (page, write) = (random.index(TOUCHED), random.once_in(2));
+    match random.below(30) {
+        0..3 => Step::Attach(client),
+        3..6 => Step::Share { from: client, to: random.below(CLIENTS) },
+        6 => Step::Forget(client),
+        7..9 => Step::Fail { client, page, write },
+        _ => Step::Touch { client, page, write },
     }
 }
 
 #[test]
 fn a_million_operations() {
     let mut both = Both::new();
-    let mut random = Random(42);
+    let mut random = Random::new(42);
     for step in 0..1_000_000 {
-        both.apply(&random.step());
+        both.apply(&random_step(&mut random));
         if step % 256 == 0 {
             both.pager.check_invariants().unwrap();
         }

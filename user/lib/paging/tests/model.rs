@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use tench_abi::fault::Access;
 use tench_abi::memory::MapFlags;
 use tench_paging::{Error, FrameCap, Kind, Paging, Request, Verdict};
+use tench_random::Random;
 
 const PAGE: u64 = 4096;
 /// An address range around a boundary of tables of level 2 and 3.
@@ -448,20 +449,9 @@ impl Bench {
     }
 }
 
-/// A pseudo-random sequence of numbers.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) as u32
-    }
-
-    fn step(&mut self) -> Step {
-        Step { what: self.next() as u8, position: self.next(), size: self.next(), extra: self.next() }
-    }
+fn random_step(random: &mut Random) -> Step {
+    let mut next = || (random.next() >> 32) as u32;
+    Step { what: next() as u8, position: next(), size: next(), extra: next() }
 }
 
 /// Returns the number of operations of the long run; the full 10^6 take a minute and a half in an optimised build.
@@ -472,10 +462,10 @@ fn operations() -> u32 {
 #[test]
 fn a_long_random_run_agrees_with_the_model() {
     let mut bench = Bench::new();
-    let mut random = Random(42);
+    let mut random = Random::new(42);
     let mut most = 0;
     for count in 0..operations() {
-        let step = random.step();
+        let step = random_step(&mut random);
         assert_eq!(bench.step(step), Ok(()));
         bench.check_around(step);
         most = most.max(bench.paging.account().regions);
@@ -494,10 +484,10 @@ fn a_long_random_run_agrees_with_the_model() {
 #[test]
 fn every_call_may_fail_once() {
     let mut bench = Bench::new();
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     for _ in 0..6000 {
-        let step = random.step();
-        let call = u64::from(random.next() % 12);
+        let step = random_step(&mut random);
+        let call = random.below(12);
         bench.step_with_failure(step, call, false);
         bench.paging.check_invariants();
     }
@@ -508,10 +498,10 @@ fn every_call_may_fail_once() {
 #[test]
 fn after_a_failure_everything_may_fail() {
     let mut bench = Bench::new();
-    let mut random = Random(99);
+    let mut random = Random::new(99);
     for _ in 0..3000 {
-        let step = random.step();
-        let call = u64::from(random.next() % 12);
+        let step = random_step(&mut random);
+        let call = random.below(12);
         bench.step_with_failure(step, call, true);
         bench.paging.check_invariants();
     }

@@ -195,6 +195,7 @@ impl<'a, T, E> Later<'a, T, E> {
 mod tests {
     use core::sync::atomic::{AtomicU32, Ordering};
 
+    use tench_random::Random;
     use tench_sys::CapAddress;
 
     use super::*;
@@ -277,18 +278,16 @@ mod tests {
         let make = || Ok(object(MADE.fetch_add(1, Ordering::Relaxed) + 1));
         let mut replies = Replies::new(object(1), Factory { make, delete: |_| unreachable!(), refuse: |_| {} });
         let mut pending = ArrayVec::<Pending<(), Never>, 40>::new();
-        let mut random = 1_u64;
+        let mut random = Random::new(1);
         for _ in 0..20_000 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let (step, place) = (random >> 60, (random >> 33) as usize);
-            match step {
+            match random.below(16) {
                 0..=6 if !pending.is_full() => pending.push(replies.keep().unwrap()),
                 7..=10 if !pending.is_empty() => {
-                    let one = pending.swap_remove(place % pending.len());
+                    let one = pending.swap_remove(random.index(pending.len()));
                     replies.forget(one);
                 }
                 11..=13 if !pending.is_empty() => {
-                    let one = pending.swap_remove(place % pending.len());
+                    let one = pending.swap_remove(random.index(pending.len()));
                     replies.make_current(one);
                 }
                 _ => replies.use_bound(),

@@ -95,7 +95,7 @@ fn waits_for_nothing(script: &Script, world: &World) -> Option<String> {
 }
 
 fn walk(seed: u64) -> Result<u64, String> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut script = random.script();
     script.loses.clear();
     script.hostile = Some(HOSTILE);

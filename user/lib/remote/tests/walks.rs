@@ -22,7 +22,7 @@ struct Walk {
 }
 
 fn walk(seed: u64) -> Result<Walk, String> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut script = random.script();
     let mut world = World::new(&script);
     let (mut done, mut events, mut slow, mut left) = (Walk::default(), Vec::new(), None, OPS);

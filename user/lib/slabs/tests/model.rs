@@ -3,17 +3,8 @@
 //! free, whether a refusal was right, and whether the position was the one that the policy defines.
 
 use proptest::prelude::*;
+use tench_random::Random;
 use tench_slabs::{Allocation, Backend, Descriptor, Error, Lifetime, Model, Placement, Policy, Refused, Slabs};
-
-/// Random numbers for long runs, which need no shrinking.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) % limit
-    }
-}
 
 /// Slabs, a kernel, and live objects, as a memory server and its clients would have them.
 struct World {
@@ -58,9 +49,9 @@ impl World {
 }
 
 /// Returns a bundle of one to four descriptors, now and then of static objects.
-fn bundle(numbers: &mut Numbers) -> (Vec<Descriptor>, Lifetime) {
+fn bundle(numbers: &mut Random) -> (Vec<Descriptor>, Lifetime) {
     let parts = if numbers.below(4) == 0 { 1 + numbers.below(4) } else { 1 };
-    let descriptor = |numbers: &mut Numbers| Descriptor::new(16 << numbers.below(12), 1 + numbers.below(6) as u32);
+    let descriptor = |numbers: &mut Random| Descriptor::new(16 << numbers.below(12), 1 + numbers.below(6) as u32);
     let lifetime = if numbers.below(64) == 0 { Lifetime::Static } else { Lifetime::Dynamic };
     ((0..parts).map(|_| descriptor(numbers)).collect(), lifetime)
 }
@@ -70,7 +61,7 @@ fn a_million_operations_keep_the_ledger_right() {
     const EACH: usize = 62_500;
     for (number, policy) in Policy::ALL.into_iter().enumerate() {
         for lifted in [false, true] {
-            let mut numbers = Numbers(number as u64 * 2 + u64::from(lifted));
+            let mut numbers = Random::new(number as u64 * 2 + u64::from(lifted));
             let mut world = World::new(Slabs::standard(), policy, lifted);
             let mut refused = 0;
             for step in 0..EACH {

@@ -230,6 +230,7 @@ mod tests {
 
     use super::*;
     use std::collections::BTreeSet;
+    use tench_random::Random;
 
     fn map() -> SlotMap {
         let mut map = SlotMap::new();
@@ -307,18 +308,18 @@ mod tests {
     fn runs_are_those_that_a_search_slot_by_slot_finds() {
         let mut map = map();
         map.add_node();
-        let mut seed = 1_u64;
+        let mut random = Random::new(1);
         for round in 0..20_000 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let count = 1 + (seed >> 40) as usize % 100;
+            let count = 1 + random.index(100);
             let free = |first: u32| (first..first + count as u32).all(|slot| map.is_free(CapAddress(slot)));
             let in_node = |first: u32| first / 256 == (first + count as u32 - 1) / 256;
             let expected = (0..512 - count as u32 + 1).find(|first| in_node(*first) && free(*first));
             assert_eq!(map.has_run(count), expected.is_some(), "{round}: {count}");
             assert_eq!(map.take_run(count).map(|first| first.0), expected, "{round}: {count}");
             // Holes of every size appear where slots are freed one by one.
-            for slot in 0..(seed >> 33) % 90 {
-                map.free(CapAddress(48 + ((seed >> 20) + slot * 7) as u32 % 464));
+            let (holes, first) = (random.below(90), random.below(464));
+            for slot in 0..holes {
+                map.free(CapAddress(48 + (first + slot * 7) as u32 % 464));
             }
         }
     }
@@ -327,11 +328,8 @@ mod tests {
     fn a_million_operations_are_those_of_a_set() {
         let (mut map, mut free) = (map(), (48..256).collect::<BTreeSet<u32>>());
         let mut taken = std::vec::Vec::new();
-        let mut seed = 3_u64;
-        let mut below = move |limit: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % limit
-        };
+        let mut random = Random::new(3);
+        let mut below = |limit| random.below(limit);
         for step in 0..1_000_000 {
             // Phases of growing and of shrinking, so that nodes are added and removed.
             let grows = if step / 20_000 % 2 == 0 { 6 } else { 3 };

@@ -15,6 +15,7 @@ use tench_mem::machine::{Machine, STEP_BITS};
 use tench_mem::store::Store;
 use tench_mem_interface::protocol::{ABROAD, Error};
 use tench_procs_interface::pid;
+use tench_random::Random;
 
 const REGIONS: [u32; 2] = [256, 257];
 /// Slot in which the server makes a client's untyped; clients' own slots follow.
@@ -439,11 +440,8 @@ fn a_refill_does_not_nest() {
 #[test]
 fn a_million_requests_keep_the_ledger_right() {
     let mut server = Server::with_usual_steps([28, 22]);
-    let mut seed = 11_u64;
-    let mut below = move |limit: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % limit
-    };
+    let mut random = Random::new(11);
+    let mut below = |limit| random.below(limit);
     let mut refused = 0;
     for step in 0..1_000_000_u64 {
         // Phases of growing and of shrinking, so that memory and slots run out, and all of it comes back.

@@ -381,6 +381,7 @@ mod tests {
 
     use tench_abi::Rights;
     use tench_abi::power::{OBJECT, family_of};
+    use tench_random::Random;
 
     use super::*;
     use crate::proxies::{ObjectClass, Server};
@@ -525,11 +526,8 @@ mod tests {
     /// meaning.
     #[test]
     fn any_words_are_a_message_or_refused() {
-        let mut state = 1_u64;
-        let mut random = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            state >> 20
-        };
+        let mut numbers = Random::new(1);
+        let mut random = || numbers.next() >> 20;
         let (mut accepted, mut refused) = (0, 0);
         for _ in 0..50_000 {
             let length = random() as usize % 80;

@@ -145,6 +145,7 @@ mod tests {
     use super::*;
     use tench_abi::power::family_of;
     use tench_monitor_interface::protocol::pid_base;
+    use tench_random::Random;
 
     /// A process of the second core, in its third family.
     const REQUESTER: Client = Client { process: pid_base(2) | 9, family: family_of(2, 3) };
@@ -199,11 +200,8 @@ mod tests {
     /// meaning.
     #[test]
     fn any_words_are_a_request_or_refused() {
-        let mut state = 1_u64;
-        let mut random = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            state >> 20
-        };
+        let mut numbers = Random::new(1);
+        let mut random = || numbers.next() >> 20;
         let (mut accepted, mut refused) = (0, 0);
         for _ in 0..50_000 {
             let operation = Operation::ALL[random() as usize % Operation::ALL.len()];

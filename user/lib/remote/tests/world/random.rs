@@ -15,16 +15,16 @@ const ROOTS: u8 = 6;
 /// Maximum number of operations that the twelve threads of a walk perform together.
 pub const OPS: usize = 400;
 
-/// Pseudo-random numbers (SplitMix64).
-pub struct Random(pub u64);
+/// Random choices, from a seed.
+pub struct Random(tench_random::Random);
 
 impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(tench_random::Random::new(seed))
+    }
+
     pub fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ z >> 31) % limit as u64) as usize
+        self.0.index(limit)
     }
 
     /// Returns memory and frames, and objects that can be made from the memory: of the same extent, half of

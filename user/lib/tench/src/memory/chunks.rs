@@ -349,6 +349,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::vec;
     use std::vec::Vec;
+    use tench_random::Random;
 
     const BLOCK: Chunk = Chunk::block(CapAddress(100), 7, 16);
 
@@ -496,15 +497,13 @@ mod tests {
         let mut chunks = FreeChunks::<128>::new();
         let mut taken: Vec<Chunk> = Vec::new();
         let mut bytes = BTreeMap::new();
-        let mut seed = 7_u64;
+        let mut random = Random::new(7);
         let mut most = 0;
         for step in 0..40_000_u64 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let number = seed >> 33;
             // Many chunks are in use for a while, then few.
-            let takes = number % 16 < if step / 4000 % 2 == 0 { 11 } else { 5 };
+            let takes = random.below(16) < if step / 4000 % 2 == 0 { 11 } else { 5 };
             if takes {
-                let bits = [5, 6, 9, 12, 12, 12, 13, 16][(number >> 8) as usize % 8];
+                let bits = [5, 6, 9, 12, 12, 12, 13, 16][random.index(8)];
                 while chunks.is_short() {
                     grow(&mut chunks);
                 }
@@ -522,7 +521,7 @@ mod tests {
                 bytes.insert(key, bits);
                 taken.push(chunk);
             } else if !taken.is_empty() {
-                let chunk = taken.swap_remove((number >> 8) as usize % taken.len());
+                let chunk = taken.swap_remove(random.index(taken.len()));
                 bytes.remove(&(chunk.untyped.0, chunk.offset));
                 if let Some(block) = chunks.free(chunk) {
                     assert!(block.is_block() && taken.iter().all(|other| other.untyped != block.untyped));
