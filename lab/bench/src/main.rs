@@ -25,12 +25,15 @@
 //! | `isolation` | [`isolation`] | deadlines beside a thread that overruns |
 //! | `spawn` | [`spawn`] | what a process costs, by the number of processes |
 //! | `latency` | [`latency`] | lateness of a thread that waits for the timer, beside three loads |
-//! | `latency-model` | [`latency::model`] | interrupts-off intervals, and how late the kernel takes interrupts |
+//! | `latency-model` | [`latency_model`] | interrupts-off intervals, and how late the kernel takes interrupts |
 //! | `cores` | [`cores`] | channels, programs and work on several cores |
 //! | `boot` | [`boot`] | instructions until here |
 //! | `adversary` | [`adversary`] | interrupts-off intervals, whatever a program does |
 //! | `spawn-kill` | [`spawn_kill`] | no figures: processes that are started and ended, and whether anything is left |
 //! | `soak` | [`soak`] | no figures: random clients, and whether all memory comes back |
+//!
+//! [`support`] knows no experiment, `product` has those about what the system needs, and `studies` those that repeat
+//! the references.
 //!
 //! docs/manual/lab.md explains the figures. When it is done, the program powers off, with status 0 only if everything
 //! was measured.
@@ -41,62 +44,26 @@ extern crate alloc;
 
 // On the host the program is only type-checked, and the parts that decide are tested.
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod adversary;
+mod product;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod boot;
+mod studies;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod child;
-mod contention;
-mod cores;
-#[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod fault;
-#[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod heap;
-#[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod ipc;
-#[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod isolation;
-#[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod latency;
-#[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod mm;
-#[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod paging;
-mod rpc;
-#[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod siblings;
-#[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod slabs;
-#[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod soak;
-#[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod spawn;
-#[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod spawn_kill;
-#[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod srr;
-#[cfg_attr(not(target_os = "none"), allow(dead_code))]
-mod stubs;
-mod threads;
+mod support;
 
 use alloc::format;
 use alloc::string::String;
 
-use tench::abi::layout::slot;
+use product::{
+    adversary, boot, contention, cores, fault, heap, ipc, isolation, latency, mm, paging, rpc, siblings, soak, spawn,
+    spawn_kill, stubs, threads,
+};
+use studies::{latency_model, slabs, srr};
+use support::KERNEL;
 use tench::console::Console;
 use tench::println;
-use tench::sys::{Cap, Kernel};
-
-/// The kernel object, given by the system description.
-const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
 
 #[cfg(target_os = "none")]
 tench::entry!(run);
-
-/// Prints a figure.
-fn figure(key: &str, value: impl core::fmt::Display) {
-    println!("figure: {key} {value}");
-}
 
 /// Measures what the first argument names.
 fn measure() -> Result<(), String> {
@@ -116,7 +83,7 @@ fn measure() -> Result<(), String> {
         Some("isolation") => isolation::run(),
         Some("spawn") => spawn::run(),
         Some("latency") => latency::run(),
-        Some("latency-model") => latency::model::run(),
+        Some("latency-model") => latency_model::run(),
         Some("boot") => boot::run(),
         Some("cores") => cores::run(),
         Some("adversary") => adversary::run(),
@@ -151,7 +118,7 @@ fn run() {
     if let Some(result) = client() {
         let code = result.map_or_else(
             |problem| {
-                println!("bench: {problem}");
+                println!("bench: {}: {problem}", tench::args().nth(1).unwrap_or_default());
                 1
             },
             |()| 0,
@@ -165,7 +132,7 @@ fn run() {
     let status = match measure() {
         Ok(()) => 0,
         Err(problem) => {
-            println!("bench: {problem}");
+            println!("bench: {}: {problem}", tench::args().nth(1).unwrap_or_default());
             1
         }
     };

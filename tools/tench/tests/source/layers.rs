@@ -91,6 +91,38 @@ fn the_kernel_knows_no_program() {
     }
 }
 
+/// The lab's two halves; each has the folders of [`LAB`].
+const LAB_HALVES: [&str; 2] = ["lab/bench/src", "tools/tench/src/lab"];
+/// Parts of the lab, and what each must not name.
+const LAB: [(&str, &[&str]); 3] =
+    [("support", &["product::", "studies::"]), ("product", &["studies::"]), ("studies", &["register::"])];
+
+/// The lines of the lab's code that name a part above their own.
+fn upward_in_the_lab() -> Vec<String> {
+    let mut wrong = Vec::new();
+    for half in LAB_HALVES {
+        let files = source::files(half, ".rs");
+        for (part, above) in LAB {
+            let (file, folder) = (format!("{half}/{part}.rs"), format!("{half}/{part}/"));
+            let own: Vec<_> = files.iter().filter(|path| **path == file || path.starts_with(&folder)).collect();
+            assert!(!own.is_empty(), "{half} has no {part}");
+            for path in own {
+                let text = source::read(path);
+                let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+                let upward = code.filter(|line| above.iter().any(|name| line.contains(name)));
+                wrong.extend(upward.map(|line| format!("{path}: {}", line.trim())));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn the_lab_is_layered() {
+    let wrong = upward_in_the_lab();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn a_dependency_that_points_upwards_is_found() {
     let entry = |folder: &str, on: &[&str]| (folder.to_owned(), on.iter().map(|name| (*name).to_owned()).collect());

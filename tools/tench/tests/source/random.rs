@@ -5,7 +5,7 @@ use super::source;
 /// Files with a generator or a mixing function of their own, and why.
 const ALLOWED: [(&str, &str); 11] = [
     ("kernel/arch/host/src/canonical.rs", "mixes the words of a hash"),
-    ("lab/bench/src/latency/load.rs", "is a load of equal instructions"),
+    ("lab/bench/src/product/latency/load.rs", "is a load of equal instructions"),
     ("model/src/source.rs", "numbers of recorded seeds depend on its sequence"),
     ("tests/random/src/lib.rs", "is the generator"),
     ("tools/tench/tests/source/random.rs", "says what is refused"),

@@ -1,0 +1,95 @@
+//! Measurements through the monitors of two cores: pings, and programs that are started and awaited.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use tench::memory;
+use tench::procs::Procs;
+use tench::sync::Barrier;
+use tench::thread;
+use tench::time::instructions;
+use tench_monitor_interface::Monitor;
+use tench_monitor_interface::protocol::Condition;
+
+use super::channel::{TIMES, WARM_UP, mean};
+use super::{TOGETHER, between, by_number, monitor, problem};
+use crate::support::{figure, percent};
+
+/// Program that is started, with its zero byte.
+const HELLO: &[u8] = b"hello\0";
+/// Number of repetitions that the mean is taken of.
+const SPAWNS: u64 = 25;
+/// Number of repetitions before those that count.
+const FIRST_SPAWNS: u64 = 8;
+/// The other core.
+const OTHER: u64 = 1;
+
+/// Runs the experiment.
+pub fn run() -> Result<(), String> {
+    let monitor = monitor(OTHER)?;
+    figure("sleep_1", mean(|| ping(monitor))?);
+    for together in TOGETHER {
+        by_number("sleep_1", together, many(monitor, together)?);
+    }
+    let (local, remote) = (spawns(monitor, 0)?, spawns(monitor, OTHER)?);
+    figure("spawn_local", local);
+    figure("spawn_remote", remote);
+    figure("spawn_percent", percent(remote, local));
+    figure("server_local", ask(monitor, 0)?);
+    figure("server_remote", ask(monitor, OTHER)?);
+    between::run(monitor)
+}
+
+/// Returns the cost of a request to the process server of a core, by a capability to its endpoint.
+fn ask(monitor: Monitor, core: u64) -> Result<u64, String> {
+    let slot = memory::take_slot().map_err(|_| "no slot")?;
+    let procs = Procs::at(monitor.processes(core, slot).map_err(problem("the process server"))?);
+    mean(|| procs.load().map(drop).map_err(problem("a request")))
+}
+
+fn ping(monitor: Monitor) -> Result<(), String> {
+    monitor.ping(OTHER).map(drop).map_err(problem("ping"))
+}
+
+/// Returns the cost of each ping of this many threads, from when all are ready until all are done.
+fn many(monitor: Monitor, together: u64) -> Result<u64, String> {
+    let meeting = Arc::new(Barrier::new(together as usize + 1));
+    let each = || {
+        let meeting = Arc::clone(&meeting);
+        let work = move || {
+            let warm = (0..WARM_UP).try_for_each(|_| ping(monitor));
+            meeting.wait();
+            let pinged = (0..TIMES).try_for_each(|_| ping(monitor));
+            meeting.wait();
+            warm.and(pinged)
+        };
+        thread::spawn(work)
+    };
+    let threads: Vec<_> = (0..together).map(|_| each()).collect();
+    meeting.wait();
+    let start = instructions();
+    meeting.wait();
+    let cost = instructions() - start;
+    threads.into_iter().try_for_each(|thread| thread.join())?;
+    Ok(cost / TIMES / together)
+}
+
+/// Returns the cost of starting `hello` on a core and learning of its end. Work left when the reply arrives counts for
+/// the next.
+fn spawns(monitor: Monitor, core: u64) -> Result<u64, String> {
+    (0..FIRST_SPAWNS).try_for_each(|_| spawn(monitor, core))?;
+    let start = instructions();
+    (0..SPAWNS).try_for_each(|_| spawn(monitor, core))?;
+    Ok((instructions() - start) / SPAWNS)
+}
+
+fn spawn(monitor: Monitor, core: u64) -> Result<(), String> {
+    let process = monitor.spawn(core, HELLO).map_err(problem("spawn"))?;
+    let ended = monitor.wait(process).map_err(problem("wait"))?;
+    match (ended.state, ended.detail) {
+        (Condition::Exited, 0) => Ok(()),
+        (state, detail) => Err(format!("hello on core {core} has {state} with {detail}")),
+    }
+}

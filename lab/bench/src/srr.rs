@@ -1,9 +1,0 @@
-//! R4's table: instructions of one Send-Receive-Reply by message size, kernel and library together.
-
-use alloc::format;
-use alloc::string::String;
-
-/// Measures every case of the library.
-pub fn run() -> Result<(), String> {
-    tench_srr::measure::measure(crate::figure).map_err(|error| format!("srr: {error}"))
-}
