@@ -23,7 +23,7 @@ use crate::workspace;
 
 /// System description that is booted, and that of a machine with several cores.
 pub const SYSTEM: &str = "default";
-pub const SYSTEM_OF_SEVERAL: &str = "peers";
+pub const SYSTEM_OF_SEVERAL: &str = "fixtures";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(20), total: Duration::from_secs(60) };
 /// Guest's status after a failure of the kernel.
 const STATUS: u8 = 101;

@@ -23,7 +23,7 @@ use crate::toolchain;
 use crate::workspace;
 
 /// System description that is booted.
-pub const SYSTEM: &str = "peers";
+pub const SYSTEM: &str = "fixtures";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(20), total: Duration::from_secs(60) };
 
 /// Damage to what the machine is started with.

@@ -3,7 +3,7 @@
 //! The lines that begin with the prompt are typed, or, for keys that a transcript cannot show, the script
 //! `NAME.script`. Lines before the first prompt set things up: `# machine: memory=128M cpu=max cores=2 icount=no` and
 //! `# status: 3`; without them the machine is the usual one with counted instructions, and the status 0. `# kernel:
-//! NAME` boots another kernel than the usual one ([`Kernel`]), `# system: peers` another system description, and `#
+//! NAME` boots another kernel than the usual one ([`Kernel`]), `# system: fixtures` another system description, and `#
 //! archive: broken` adds files to the boot archive that are not valid programs. `# also with cores: 2 4` plays the
 //! session again on machines with so many cores, as `NAME/2-cores` and `NAME/4-cores`: it must be the same, except for
 //! lines that end with `monitor`, which lists of programs have there. `# also in parallel` plays it again, as
@@ -26,7 +26,7 @@ use crate::script::{self, End, Outcome, PROMPT, Patience, Step};
 use crate::workspace::{self, Workspace};
 
 /// System description that is usually booted, and another.
-const SYSTEMS: [&str; 2] = ["default", "peers"];
+const SYSTEMS: [&str; 2] = ["default", "fixtures"];
 const DIRECTORY: &str = "tests/scenarios";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(600) };
 /// Patience with a session in parallel: the two that there are may take 90 seconds together.
@@ -252,7 +252,7 @@ mod tests {
         assert!(!plan.also_in_parallel && Plan::parse("# also in parallel\n").unwrap().also_in_parallel);
         assert!(plan.also.is_empty() && Plan::parse("# also with cores: 2 many\n").is_err());
         assert_eq!(Plan::parse("# also with cores: 2 4\n").unwrap().also, [2, 4]);
-        assert_eq!((plan.system, Plan::parse("# system: peers\n").unwrap().system), ("default", "peers"));
+        assert_eq!((plan.system, Plan::parse("# system: fixtures\n").unwrap().system), ("default", "fixtures"));
     }
 
     #[test]
