@@ -156,7 +156,7 @@ const FURTHER: [Further; 4] = [
     Further {
         name: "crash/other-process-server",
         program: Some("procs"),
-        function: "_ZN11tench_procs6server6Server8kill_for",
+        function: "_ZN11tench_procs8requests6ending47_$LT$impl$u20$tench_procs..requests..Server$GT$8kill_for",
         command: "cores kill 1:5",
         expected: &[
             "procs: fault of class",

@@ -13,7 +13,7 @@ use tench_abi::CapAddress;
 use tench_abi::layout::slot;
 use tench_loader::addresses::Randomness;
 use tench_loader::{LoadError, Shown};
-use tench_procs::catalogue::Catalogue;
+use tench_procs::spawn::catalogue::Catalogue;
 use tench_sys::{Cap, Endpoint};
 
 /// Boot-time data that does not change while the system runs.

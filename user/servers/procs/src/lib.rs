@@ -1,5 +1,5 @@
-//! The process server's table of processes, its catalogue of programs, and its supervision of other servers. This
-//! library makes no system call, so all of it is tested on the host; `main.rs` adds the kernel objects.
+//! The parts of the process server that make no system call, each in the folder of its layer: all of this library is
+//! tested on the host. `main.rs` adds the kernel objects.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -7,9 +7,14 @@
 
 extern crate alloc;
 
-pub mod catalogue;
-pub mod guests;
-pub mod records;
-pub mod shares;
-pub mod supervisor;
-pub mod waits;
+pub mod table;
+
+/// Sources of processes.
+pub mod spawn {
+    pub mod catalogue;
+}
+
+/// Policy about servers.
+pub mod supervision {
+    pub mod supervisor;
+}

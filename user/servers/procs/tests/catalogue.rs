@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tench_loader::Archive;
-use tench_procs::catalogue::Catalogue;
+use tench_procs::spawn::catalogue::Catalogue;
 
 /// Returns a tar archive with these files.
 fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
@@ -54,7 +54,7 @@ proptest! {
         let archive = Archive::new(&tar);
         let catalogue = Catalogue::new(&archive);
         for name in &names {
-            let found = |file: &tench_procs::catalogue::File<'_>| file.contents.to_vec();
+            let found = |file: &tench_procs::spawn::catalogue::File<'_>| file.contents.to_vec();
             prop_assert_eq!(
                 catalogue.find_program(name).map(found),
                 archive.find_program(name).map(|file| file.contents.to_vec())

@@ -2,7 +2,7 @@
 
 use tench_abi::Powers;
 use tench_counting::{Counting, peak};
-use tench_procs::records::{BRIEFLY, Condition, GROWTH, MAX_ENDED, MAX_LIVE, MAX_WAITERS, Records};
+use tench_procs::table::{BRIEFLY, Condition, GROWTH, MAX_ENDED, MAX_LIVE, MAX_WAITERS, Records};
 use tench_procs_interface::protocol::{MAX_NAME, State};
 use tench_quota::Client;
 

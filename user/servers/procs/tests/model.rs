@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use proptest::prelude::*;
 use tench_abi::Powers;
 use tench_abi::power::Client;
-use tench_procs::records::{Condition, Ended, MAX_ENDED, MAX_GENERATIONS, MAX_LIVE, MAX_WAITERS, Records};
-use tench_procs::waits::{LOOKS, MAX_WAITS};
+use tench_procs::table::waits::{LOOKS, MAX_WAITS};
+use tench_procs::table::{Condition, Ended, MAX_ENDED, MAX_GENERATIONS, MAX_LIVE, MAX_WAITERS, Records};
 use tench_procs_interface::protocol::{Error, State};
 
 /// The model's process.

@@ -1,7 +1,7 @@
 //! Tests the restarting of servers against a model.
 
 use proptest::prelude::*;
-use tench_procs::supervisor::{MAX_WAITERS, Policy, State, Supervisor, Verdict};
+use tench_procs::supervision::supervisor::{MAX_WAITERS, Policy, State, Supervisor, Verdict};
 use tench_quota::Client;
 
 const POLICY: Policy = Policy { attempts: 3, delay: 10, window: 1000 };

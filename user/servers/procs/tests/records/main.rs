@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 
 use tench_abi::Powers;
 use tench_abi::power::{Client, GUESTS, family, family_of, is_of_guests};
-use tench_procs::guests::{Guests, MAX_GUESTS};
-use tench_procs::records::{Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVE, MAX_WAITERS, Records, check_name};
-use tench_procs::shares::{MAX_GIVEN, MAX_TEXT_UNITS, TEXT_UNIT};
-use tench_procs::waits::{LOOKS_AT_END, MAX_WAITS};
+use tench_procs::table::guests::{Guests, MAX_GUESTS};
+use tench_procs::table::shares::{MAX_GIVEN, MAX_TEXT_UNITS, TEXT_UNIT};
+use tench_procs::table::waits::{LOOKS_AT_END, MAX_WAITS};
+use tench_procs::table::{Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVE, MAX_WAITERS, Records, check_name};
 use tench_procs_interface::pid;
 use tench_procs_interface::protocol::{Error, State};
 

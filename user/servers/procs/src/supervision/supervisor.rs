@@ -152,14 +152,24 @@ impl<P, W> Supervisor<P, W> {
         Ok(())
     }
 
-    /// Returns the server of this name.
+    /// Returns the server of this name, to change it.
     pub fn find(&mut self, name: &str) -> Option<&mut Service<P, W>> {
         self.services.iter_mut().find(|service| service.name == name)
     }
 
+    /// Returns the server of this name.
+    pub fn get(&self, name: &str) -> Option<&Service<P, W>> {
+        self.services.iter().find(|service| service.name == name)
+    }
+
     /// Returns the state of the server of this name.
     pub fn state(&self, name: &str) -> Option<State> {
-        self.services.iter().find(|service| service.name == name).map(Service::state)
+        self.get(name).map(Service::state)
+    }
+
+    /// Returns the server that runs as this process.
+    pub fn of_process(&mut self, process: u64) -> Option<&mut Service<P, W>> {
+        self.services.iter_mut().find(|service| service.state == State::Up(process))
     }
 
     /// Takes out an ended process that a running server has missed, and returns it with the server's name. Such servers
@@ -207,7 +217,7 @@ impl<P, W> Supervisor<P, W> {
                 service.waiters.extract_if(.., |(waiter, _)| waiter.process == process).map(|(_, waiter)| waiter),
             );
         }
-        let Some(service) = self.services.iter_mut().find(|service| service.state == State::Up(process)) else {
+        let Some(service) = self.of_process(process) else {
             return (Verdict::NotSupervised, gone);
         };
         let name = service.name;

@@ -14,7 +14,10 @@
 //! allocation of a request is bounded, by [`GROWTH`] for a request that adds something and by [`BRIEFLY`] for any, so
 //! that the server can make sure beforehand that there is enough; a test counts.
 
+pub mod guests;
 mod invariants;
+pub mod shares;
+pub mod waits;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -29,9 +32,9 @@ use tench_procs_interface::pid;
 use tench_procs_interface::protocol::{Error, State};
 use tench_quota::{Quota, allows};
 
-use crate::guests::Guests;
-use crate::shares::{Held, Shares};
-use crate::waits::Waits;
+use self::guests::Guests;
+use self::shares::{Held, Shares};
+use self::waits::Waits;
 
 /// Maximum number of processes that have not ended. A family can have half of them: one thousand, beside the servers.
 pub const MAX_LIVE: usize = 2048;
@@ -181,6 +184,11 @@ const fn index_of(pid: u64) -> usize {
     (pid % TABLE_SIZE as u64) as usize
 }
 
+/// Returns the record of a process.
+fn entry_of<K>(entries: &mut [Option<Box<Record<K>>>], pid: u64) -> Result<&mut Record<K>, Error> {
+    entries[index_of(pid)].as_deref_mut().filter(|record| record.number == pid).ok_or(Error::NoSuchProcess)
+}
+
 impl<K, R> Records<K, R> {
     /// Returns an empty table for a core, whose numbers begin with its [base](pid::pid_base).
     pub fn of_core(core: u64) -> Records<K, R> {
@@ -304,7 +312,7 @@ impl<K, R> Records<K, R> {
 
     /// Returns the record of a process.
     pub fn get_mut(&mut self, pid: u64) -> Result<&mut Record<K>, Error> {
-        self.entries[index_of(pid)].as_deref_mut().filter(|record| record.number == pid).ok_or(Error::NoSuchProcess)
+        entry_of(&mut self.entries, pid)
     }
 
     /// Starts a process in preparation, or suspends or resumes one that has not ended.
@@ -383,22 +391,20 @@ impl<K, R> Records<K, R> {
     /// Sets how many bytes the texts of a process in preparation take. Fails with `TooMuchText` if that exceeds its
     /// family's quota.
     pub fn hold_texts(&mut self, pid: u64, bytes: usize) -> Result<(), Error> {
-        let record = self.entries[index_of(pid)].as_deref_mut().filter(|record| record.number == pid);
-        let record = record.ok_or(Error::NoSuchProcess)?;
+        let record = entry_of(&mut self.entries, pid)?;
         self.shares.hold_texts(record.client(), &mut record.held, bytes)
     }
 
     /// Sets how many capabilities have been given to a process in preparation. Fails with `TooManyCapabilities` if that
     /// exceeds its family's quota.
     pub fn hold_given(&mut self, pid: u64, count: usize) -> Result<(), Error> {
-        let record = self.entries[index_of(pid)].as_deref_mut().filter(|record| record.number == pid);
-        let record = record.ok_or(Error::NoSuchProcess)?;
+        let record = entry_of(&mut self.entries, pid)?;
         self.shares.hold_given(record.client(), &mut record.held, count)
     }
 
     /// Releases the quotas that a process held in preparation.
     fn release_shares(&mut self, pid: u64) {
-        if let Some(record) = self.entries[index_of(pid)].as_deref_mut().filter(|record| record.number == pid) {
+        if let Ok(record) = entry_of(&mut self.entries, pid) {
             self.shares.release(pid, &mut record.held);
         }
     }
