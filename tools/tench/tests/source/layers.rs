@@ -1,6 +1,8 @@
-//! A crate depends on crates of its own layer and of lower ones only.
+//! A crate depends on crates of its own layer and of lower ones only, and so do the modules of a crate in layers.
 
 use std::collections::BTreeMap;
+
+use proc_macro2::{TokenStream, TokenTree};
 
 use super::source;
 
@@ -23,6 +25,10 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ("servers", &["user/servers"]),
     ("programs, tests and tools", &["user/programs", "tests", "lab", "tools", "fuzz"]),
 ];
+
+/// Crates whose modules are layers, too: a crate's folder, its library's name, and its modules from the lowest up.
+const MODULES: [(&str, &str, &[&str]); 1] =
+    [("user/servers/procs", "tench_procs", &["spawn", "boot", "table", "supervision", "requests"])];
 
 /// Returns whether `folder` is `pattern` or lies in it; a `*` stands for one name.
 fn lies_in(folder: &str, pattern: &str) -> bool {
@@ -59,6 +65,86 @@ fn upward(crates: &BTreeMap<String, (String, Vec<String>)>) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// The modules of the crate that tokens name: after `crate`, the name of its library, or as many `super` as lead from
+/// a module at this `depth` to the root.
+fn modules_named(tokens: TokenStream, library: &str, depth: usize, found: &mut Vec<String>) {
+    let mut supers = 0;
+    let mut at_root = false;
+    for token in tokens {
+        match token {
+            TokenTree::Ident(word) => {
+                if at_root {
+                    found.push(word.to_string());
+                }
+                supers = if word == "super" { supers + 1 } else { 0 };
+                at_root = word == "crate" || word == library || (word == "super" && supers == depth);
+            }
+            TokenTree::Punct(mark) if mark.as_char() == ':' => {}
+            TokenTree::Group(group) => {
+                let mut inner = Vec::new();
+                modules_named(group.stream(), library, depth, &mut inner);
+                // Of `{a::b, c}` after the root, the names that begin the branches are modules.
+                if at_root {
+                    let text = group.stream().to_string();
+                    let branches = text.split(',').filter_map(|branch| branch.split("::").next());
+                    inner.extend(branches.map(|name| name.trim().to_owned()));
+                }
+                found.append(&mut inner);
+                (supers, at_root) = (0, false);
+            }
+            _ => (supers, at_root) = (0, false),
+        }
+    }
+}
+
+/// The higher modules of a crate in layers that a file uses, which is at `path` below the crate's `src`.
+fn higher_modules(path: &str, text: &str, library: &str, layers: &[&str]) -> Vec<String> {
+    let own = path.split(['/', '.']).next().unwrap_or_default();
+    let Some(own) = layers.iter().position(|layer| *layer == own) else { return Vec::new() };
+    let depth = path.trim_end_matches("/mod.rs").split('/').count();
+    let mut named = Vec::new();
+    modules_named(text.parse().expect("the compiler reads it too"), library, depth, &mut named);
+    named.retain(|name| layers.iter().position(|layer| layer == name).is_some_and(|other| other > own));
+    named
+}
+
+#[test]
+fn modules_use_lower_modules_only() {
+    let mut wrong = Vec::new();
+    for (folder, library, layers) in MODULES {
+        let sources = format!("{folder}/src/");
+        for layer in layers {
+            let files = source::files(&sources, ".rs");
+            let prefix = format!("{sources}{layer}");
+            assert!(files.iter().any(|file| file.starts_with(&prefix)), "{prefix}: there is no such layer");
+        }
+        for file in source::files(&sources, ".rs") {
+            let path = &file[sources.len()..];
+            let higher = higher_modules(path, &source::read(&file), library, layers);
+            wrong.extend(higher.iter().map(|name| format!("{file} uses `{name}`, which is a higher layer")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_module_that_uses_a_higher_one_is_found() {
+    let higher = |path, text| higher_modules(path, text, "tench_procs", MODULES[0].2);
+    for text in [
+        "use crate::requests::Server;",
+        "use tench_procs::requests::Server;",
+        "use super::super::requests::Server;",
+        "use crate::{boot, requests::{Server, reserve}};",
+        "fn a() { let it = [crate::requests::reserve()]; }",
+    ] {
+        assert_eq!(higher("supervision/listeners.rs", text), ["requests"], "{text}");
+    }
+    assert_eq!(higher("spawn/mod.rs", "use super::table::Records;"), ["table"]);
+    assert_eq!(higher("boot.rs", "use super::table::Records;"), ["table"]);
+    let lower = "use crate::spawn::Terms; use super::requests; use tench_procs_interface::requests; use crate::boot;";
+    assert_eq!(higher("supervision/listeners.rs", lower), [""; 0]);
 }
 
 #[test]
