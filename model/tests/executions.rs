@@ -7,8 +7,12 @@ use std::time::Instant;
 
 use tench_abi::Operation;
 use tench_kernel::latency_tracer::MEASURING;
+use tench_kernel::preemption_point::PREEMPTIBLE;
 use tench_model::executions::{BATCH, Finding, Sum, execute, history};
 
+/// Number of system calls in the two batches, with preemption points and without. docs/manual/proof.md has the first.
+/// The number changes with the kernel; far fewer would mean that the executions end too soon.
+const CALLS: u64 = if PREEMPTIBLE { 106_466 } else { 106_836 };
 /// Number of batches of the long test: 10⁷ executions.
 const LONG: u64 = 10_000;
 
@@ -31,8 +35,7 @@ fn two_batches() {
     }
     let sum = played(2, |_| {});
     println!("{} executions, {} calls", sum.executions, sum.calls);
-    assert_eq!(sum.executions, 2 * BATCH);
-    assert!(sum.calls > 4 * sum.executions, "{} calls: they end too soon", sum.calls);
+    assert_eq!((sum.executions, sum.calls), (2 * BATCH, CALLS));
 }
 
 #[test]
