@@ -164,13 +164,19 @@ fn set(machine: &mut Machine, word: &str) -> Result<()> {
 }
 
 impl Scenario {
+    /// Returns the plan in a scenario's file, on this repetition's machine.
+    fn plan<'t>(&self, text: &'t str) -> Result<Plan<'t>> {
+        let mut plan = Plan::parse(text)?;
+        plan.machine.cores = self.cores.unwrap_or(plan.machine.cores);
+        plan.machine.icount &= !self.is_parallel;
+        Ok(plan)
+    }
+
     /// Plays the scenario and compares, or with `bless` writes the result.
     pub fn run(&self, target: &Target, bless: bool, report: &Report) -> Result<()> {
         let name = format!("scenario/{}", self.name);
         let text = workspace::read_text(&self.path)?;
-        let mut plan = Plan::parse(&text)?;
-        plan.machine.cores = self.cores.unwrap_or(plan.machine.cores);
-        plan.machine.icount &= !self.is_parallel;
+        let plan = self.plan(&text)?;
         let patience = if self.is_parallel { PATIENCE_IN_PARALLEL } else { PATIENCE };
         let script = self.path.with_extension("script");
         let steps = if script.is_file() { script::parse(&workspace::read_text(&script)?)? } else { plan.steps() };
@@ -231,6 +237,7 @@ fn transcript(outcome: &Outcome) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prepare::BootFiles;
 
     #[test]
     fn a_file_says_what_is_typed_and_on_which_machine() {
@@ -253,6 +260,23 @@ mod tests {
         assert!(plan.also.is_empty() && Plan::parse("# also with cores: 2 many\n").is_err());
         assert_eq!(Plan::parse("# also with cores: 2 4\n").unwrap().also, [2, 4]);
         assert_eq!((plan.system, Plan::parse("# system: fixtures\n").unwrap().system), ("default", "fixtures"));
+    }
+
+    #[test]
+    fn a_parallel_session_has_a_thread_for_each_core() {
+        let files = BootFiles { image: PathBuf::new(), ram_disk: PathBuf::new(), from_host: Vec::new() };
+        let is_parallel = |is_parallel| {
+            let scenario =
+                Scenario { name: String::new(), system: SYSTEMS[0], path: PathBuf::new(), cores: None, is_parallel };
+            let plan = scenario.plan("# machine: cores=2\n# also in parallel\n").unwrap();
+            let command = plan.machine.command(&files, Serial::Pipe);
+            let arguments: Vec<_> = command.get_args().collect();
+            assert!(arguments.windows(2).any(|pair| pair == ["-smp", "2"]));
+            // The emulator refuses several threads with instructions as the clock.
+            let counts = arguments.contains(&"-icount".as_ref());
+            !counts && arguments.windows(2).any(|pair| pair == ["-accel", "tcg,thread=multi"])
+        };
+        assert!(is_parallel(true) && !is_parallel(false));
     }
 
     #[test]
