@@ -15,7 +15,7 @@
 //! | `doorbell` | two such threads that notify each other in turn, without a channel |
 //! | `sleep_1` | a ping from a program by the monitors of two cores, which sleep: both kernels, both interrupts and both monitors |
 //! | `sleep_1_of_N` | this for each of `N` threads that ping at the same time |
-//! | `spawn_local`, `spawn_remote` | `hello`, started and awaited through the monitor on this core, and on another |
+//! | `spawn_local`, `spawn_remote` | `hello`, started and awaited on this core, and through the monitor on another |
 //! | `spawn_percent` | `spawn_remote` in percent of `spawn_local` |
 //! | `server_local`, `server_remote` | a request to the process server of this core and of another, by a capability to its endpoint |
 //! | `work_N` | a unit of independent work on each of `N` cores of eight |
