@@ -46,7 +46,8 @@ pub fn serve_beside_enemies() -> Outcome {
     let pager = thread::spawn(move || Server::new(at, Pager::fair(frames, pool), Private).run().free());
     let good = badged(at, GOOD)?;
     let regions = Regions::new()?;
-    let outcome = play(&Scene { server: "pager", work: &|number| work(&regions, good, number), endpoint: Some(at) });
+    let work = |number| work(&regions, good, number);
+    let outcome = play(&Scene { server: "pager", work: &work, turns: 0, endpoint: Some(at) });
     let own = PagerClient::at(at);
     let free = own.statistics().map(|statistics| statistics.free);
     own.stop().map_err(|_| Failure::new("the pager does not stop"))?;
