@@ -3,18 +3,22 @@
 use alloc::format;
 use alloc::vec;
 use core::hint::black_box;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use tench::abi::Powers;
 use tench::abi::layout::{address, slot};
 use tench::abi::memory::{MapFlags, PAGE_SIZE};
 use tench::mem::Mem;
+use tench::mem::protocol::Error as MemError;
 use tench::memory::{self, Anonymous, Error, Pages, Window, make, with_paging};
 use tench::paging::{Account, FrameCap};
 use tench::process;
 use tench::procs::Procs;
 use tench::procs::protocol::{FaultKind, State};
-use tench::sys::{Cap, Frame, Thread};
+use tench::sys::ipc::BOUND_REPLY;
+use tench::sys::{Cap, Endpoint, Frame, Message, OWN_CSPACE, Thread, Wait};
 use tench::thread::Builder;
+use tench_protocol::Code;
 
 use crate::case::{Case, Failure, Outcome};
 use crate::stage::Stage;
@@ -49,6 +53,7 @@ pub const CASES: &[Case] = &[
     ),
     Case::new("PAGING0016", "pages touched in order come in runs, parts of which can go and change", in_runs),
     Case::new("PAGING0017", "where a run is more than the quota allows, pages come one by one", to_the_quota),
+    Case::new("PAGING0018", "a fault without memory is reported so, though memory is free again", tried_once),
 ];
 
 const PAGE: u64 = PAGE_SIZE as u64;
@@ -148,6 +153,7 @@ pub fn child(name: &str) -> Option<i32> {
             Builder::new().stack_size(128 << 10).spawn(|| descend(1 << 30)).ok()?.join();
         }
         "too-much" => (0..256 << 8).for_each(|page| write(address + page * PAGE_SIZE, 1)),
+        "refused" => return refused_at_first(tench::args().nth(3)?.parse().ok()?),
         "main-stack" => {
             let (before, _, after) = (account().frames, descend(900), account().frames);
             return Some(if before < 8 && after >= before + 14 { 0 } else { 1 });
@@ -178,6 +184,52 @@ pub fn child(name: &str) -> Option<i32> {
 fn descend(levels: usize) -> usize {
     let block = black_box([levels; 128]);
     if levels == 0 { block[0] } else { descend(levels - 1) + usize::from(block[5] == 0) }
+}
+
+/// The memory server refuses some requests of the child and grants the next: as many as one fault takes, which is found
+/// by trying. So there is memory again when the child reports the fault.
+fn tried_once(_: &mut Stage) -> Outcome {
+    let procs = Procs::STANDARD;
+    for refusals in 1..8 {
+        let status = procs.wait(procs.spawn("cases", &["paging", "refused", &format!("{refusals}")])?)?;
+        if status.exit_code() != Some(0) {
+            equal!((refusals, status.state, status.fault()), (refusals, State::Faulted, Some(FaultKind::OutOfMemory)));
+            return Ok(());
+        }
+    }
+    Err(Failure::new("no fault was refused memory"))
+}
+
+/// Puts a thread into the memory server's place that refuses this many requests, and touches memory until the server is
+/// back. Returns 0 if the library has tried again with success before it gave up.
+fn refused_at_first(refusals: usize) -> Option<i32> {
+    static IS_BACK: AtomicBool = AtomicBool::new(false);
+    let memory = Anonymous::new(256 << 20).ok()?;
+    let (endpoint, server) = (make::<Endpoint>(0).ok()?.leak(), memory::take_slot().ok()?);
+    Cap::<Endpoint>::new(slot::MEM).copy_to(server).ok()?;
+    let replace = |by: Cap<Endpoint>| OWN_CSPACE.delete_at(slot::MEM).and_then(|_| by.copy_to(slot::MEM));
+    let refuse = move || {
+        // The first request comes before the memory server is replaced, so that this thread's stack is populated.
+        for number in 0..=refusals {
+            endpoint.receive(Wait::FOREVER).ok()?;
+            if number == 0 {
+                replace(endpoint).ok()?;
+            }
+            if number == refusals {
+                replace(Cap::new(server)).ok()?;
+                IS_BACK.store(true, Ordering::Relaxed);
+            }
+            BOUND_REPLY.reply(&Message::new(MemError::OutOfMemory.code())).ok()?;
+        }
+        Some(())
+    };
+    Builder::new().spawn(refuse).ok()?.detach();
+    endpoint.call(&Message::new(0)).ok()?;
+    let mut pages = (0..256 << 8).map(|page| memory.address() + page * PAGE_SIZE);
+    while !IS_BACK.load(Ordering::Relaxed) {
+        write(pages.next()?, 1);
+    }
+    Some(0)
 }
 
 fn stacks(_: &mut Stage) -> Outcome {
