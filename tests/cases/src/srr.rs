@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use tench::mem::Mem;
 use tench::sys::Instant;
 use tench::time::frequency;
 use tench_srr::cases::{self, Case as Specification};
@@ -86,10 +87,6 @@ fn serve() {
     }
 }
 
-/// Interval of tasks that leave their stack behind when they end. That memory stays until the process ends: if every
-/// task did so, a faster kernel would run out of it.
-const LEAVES: u64 = 8;
-
 /// Calls the server again and again. Returns whether everything was right.
 fn call(server: Tid, until: Instant) -> bool {
     let (mut number, mut round) = (0, 0);
@@ -103,7 +100,7 @@ fn call(server: Tid, until: Instant) -> bool {
         yield_now();
         // A task that ends at once, one way or the other, and a reply to a task that does not wait for one.
         round += 1;
-        let ended = if round % LEAVES == 0 { create(7, || exit()) } else { create(7, || ()) };
+        let ended = if round % 2 == 0 { create(7, || exit()) } else { create(7, || ()) };
         let done = ended.is_ok() && reply(my_tid(), b"") == Err(Error::Incomplete);
         if !done {
             return false;
@@ -112,9 +109,26 @@ fn call(server: Tid, until: Instant) -> bool {
     true
 }
 
+/// Runs a session whose tasks leave more stack frames than their threads have room for, twice. The second needs no more
+/// memory than the first.
+fn interfering() -> Outcome {
+    interfere()?;
+    let before = own_memory()?;
+    interfere()?;
+    equal!(own_memory()?, before);
+    Ok(())
+}
+
+/// Returns the bytes and blocks on this program's account.
+fn own_memory() -> Outcome<(u64, u64)> {
+    let account = Mem::STANDARD.next_account(tench::process::id() - 1)?;
+    equal!(account.process, tench::process::id());
+    Ok((account.used, account.blocks))
+}
+
 /// Runs tasks above and below those that use primitives all the time; they await events, one of which comes in each of
 /// so many periods, each time at another point. Everything must go on as it should.
-fn interfering() -> Outcome {
+fn interfere() -> Outcome {
     const CALLERS: u64 = 3;
     let right = session(|number| {
         let until = Instant::now().after(24 * tick());

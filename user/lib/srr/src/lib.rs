@@ -36,7 +36,6 @@
 //! from the same [`table`], so a program can be tested on the host, event by event.
 
 #![no_std]
-#![forbid(unsafe_code)]
 
 extern crate alloc;
 #[cfg(not(target_os = "none"))]
@@ -133,7 +132,8 @@ pub fn yield_now() {
     machine::yield_now();
 }
 
-/// Ends the calling task. Senders in its queue get `Incomplete`. Values on the task's stack are not dropped.
+/// Ends the calling task. Senders in its queue get `Incomplete`. Values on the task's stack are not dropped, and its
+/// memory is used again.
 pub fn exit() -> ! {
     machine::exit()
 }

@@ -5,7 +5,8 @@
 //!
 //! A task that calls [`exit`], or that still waits when the session ends, leaves its stack as it is: there is no
 //! unwinding. Its thread then waits for the next task *on top* of the task's stack frames, which so stay valid for
-//! references to them. When half of the stack is used up in this way, the thread is replaced by a new one.
+//! references to them until the thread is given up: when half of the stack is used up in this way, the thread ends, and
+//! the session's caller frees it, when a task needs a thread in its place or when the session is over.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -15,7 +16,7 @@ use tench::abi::layout::slot;
 use tench::memory::{self, make};
 use tench::sys::ipc::BOUND_REPLY;
 use tench::sys::{Cap, Endpoint, Message, Notification, Reply, Rights, SchedulingContext, ThreadBlock, Wait};
-use tench::thread::{self, Builder};
+use tench::thread::{self, Builder, RawThread};
 
 use super::events;
 use super::outside::{self, Request};
@@ -85,6 +86,7 @@ pub fn run(mut terminal: Box<dyn Terminal>, priority: i32, first: Function) -> R
     flush(&mut *terminal);
     let ending = Ending { waiting: SESSION.table.len() };
     retire_all();
+    (0..MAX_TASKS as u32).map(Tid).for_each(free_ended);
     SESSION.table.reset(0);
     Ok(ending)
 }
@@ -129,6 +131,7 @@ fn prepare(tid: Tid) -> bool {
     if objects().is_err() {
         return false;
     }
+    free_ended(tid);
     // A new thread runs at once, and this one continues when that waits for its first task. It gives up if its number
     // collides with another's; the next has another number.
     for _ in 0..MAX_TASKS {
@@ -137,21 +140,41 @@ fn prepare(tid: Tid) -> bool {
         }
         let top = SESSION.base.load(Relaxed) + SESSION.top.load(Relaxed);
         let builder = Builder::new().stack_size(STACK_SIZE).priority(top as u8);
-        let Ok(thread) = builder.spawn(move || run_thread(tid)) else { return false };
+        let Ok(thread) = spawn(builder, tid) else { return false };
         if let (Some(scheduling), Some(own)) = (thread.scheduling(), thread.thread())
             && !thread.is_finished()
         {
             task.scheduling.set(scheduling);
             task.thread.set(own);
-            // The thread stays until the process ends.
-            core::mem::forget(thread);
+            *task.memory.lock() = Some(thread);
         }
     }
     task.scheduling.is_made()
 }
 
-/// Runs a new thread.
-fn run_thread(tid: Tid) {
+/// Starts a thread for the tasks with an identifier. Nothing of it lies in the heap, as it may end without returning.
+fn spawn(builder: Builder, tid: Tid) -> Result<RawThread, memory::Error> {
+    let tid = core::ptr::without_provenance_mut(tid.0 as usize);
+    // SAFETY: the function takes the number in any thread.
+    unsafe { builder.spawn_raw(run_thread, tid) }
+}
+
+/// Frees the thread of an identifier if it has ended. Only the session's caller does this: when it runs, a thread that
+/// is about to end has ended, because that has a higher priority.
+fn free_ended(tid: Tid) {
+    let task = SESSION.task(tid);
+    if !task.scheduling.is_made()
+        && let Some(thread) = task.memory.lock().take()
+    {
+        // Whoever asks whether a task is in a primitive must not ask about another thread with this address.
+        task.thread.clear();
+        thread.join();
+    }
+}
+
+/// Runs a new thread for the tasks with this identifier.
+extern "C" fn run_thread(tid: *mut ()) {
+    let tid = Tid(tid.addr() as u32);
     if SESSION.own(tid) {
         live(tid);
     }
@@ -183,9 +206,10 @@ pub fn retire(tid: Tid) -> ! {
     }
     SESSION.disown();
     SESSION.task(tid).scheduling.clear();
-    loop {
-        thread::current_thread().suspend().kept();
-    }
+    // SAFETY: the stack has frames of ended tasks, whose values are never dropped. A task's function has no borrowed
+    // values, so it can share only what does not lie there; and whoever waits in the library's locks, whose queues name
+    // waiters on stacks, is in no primitive.
+    unsafe { thread::end() }
 }
 
 pub fn exit() -> ! {

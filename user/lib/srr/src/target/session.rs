@@ -1,7 +1,8 @@
 //! The resources of a session's tasks: threads, endpoints, reply objects, and which reply objects hold which tasks.
 //!
-//! A task's resources are reused by the next task with its identifier, and by later sessions: its thread, endpoint,
-//! notification and reply object are made once, when they are first needed, and stay until the process ends.
+//! A task's resources are reused by the next task with its identifier, and by later sessions: its endpoint,
+//! notification and reply object are made once, when they are first needed, and stay until the process ends. Its thread
+//! is replaced when its stack is used up, and the old one is freed.
 //!
 //! # One reply object for each identifier is enough
 //!
@@ -13,7 +14,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use tench::sync::Mutex;
 use tench::sys::{Cap, CapAddress, Endpoint, Notification, Reply, SchedulingContext, Thread};
-use tench::thread;
+use tench::thread::{self, RawThread};
 
 use crate::table::{Meeting, PRIORITIES, Table};
 use crate::{MAX_TASKS, Tid};
@@ -61,8 +62,10 @@ pub struct TaskResources {
     pub notification: Later,
     /// The task's thread.
     pub thread: Later,
-    /// The thread's scheduling context; none if there is no thread.
+    /// The thread's scheduling context; none if there is no thread, or one that has ended.
     pub scheduling: Later,
+    /// The thread's memory. Only the session's caller uses it.
+    pub memory: Mutex<Option<RawThread>>,
     /// The function that the thread is to run next.
     pub function: Mutex<Option<Function>>,
     /// Number of the reply object that holds the task, while it waits for a reply.
@@ -81,6 +84,7 @@ impl TaskResources {
             notification: Later::none(),
             thread: Later::none(),
             scheduling: Later::none(),
+            memory: Mutex::new(None),
             function: Mutex::new(None),
             held: AtomicU32::new(0),
             waits_with: AtomicU32::new(0),
