@@ -134,9 +134,9 @@ pub struct Dispatcher {
 
 impl Dispatcher {
     /// Returns the dispatcher of this core.
-    pub fn new(core: u64, services: Arc<Services>, wake: Cap<Notification>) -> Dispatcher {
-        let (pool, quota) = (Pool::new(WORKERS, services, wake), Quota::new(MAX_BLOCKED));
-        Dispatcher { core, pool, quota, postponed: VecDeque::new() }
+    pub fn new(core: u64, services: Arc<Services>, wake: Cap<Notification>) -> crate::Result<Dispatcher> {
+        let (pool, quota) = (Pool::new(WORKERS, services, wake)?, Quota::new(MAX_BLOCKED));
+        Ok(Dispatcher { core, pool, quota, postponed: VecDeque::new() })
     }
 
     /// Makes a worker call a server for a process of another core. Returns the refusal if there is no worker.

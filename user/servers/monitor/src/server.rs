@@ -127,7 +127,7 @@ impl Server {
         let liveness_timer = LivenessTimer::new(remind).map_err(no_memory)?;
         let (inbox, signals) = (Inbox::new(watch, own, wake), Signals::new(main, wake)?);
         let endpoints = Endpoints::open(machine.core, inbox, Arc::clone(&services), signals)?;
-        let dispatcher = Dispatcher::new(machine.core, services, wake);
+        let dispatcher = Dispatcher::new(machine.core, services, wake)?;
         let ledger = capabilities::open(machine.core, machine.cores).ok_or(KernelError::NoSuchCore)?;
         let mut server = Server {
             machine,

@@ -11,14 +11,14 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use tench::sync::{Condvar, Mutex};
 use tench::thread;
+use tench_abi::layout::slot;
 use tench_abi::object::ThreadState;
 use tench_monitor::message::Words;
 use tench_sys::{Cap, Notification, SchedulingContext, Thread};
 
-use crate::capabilities;
-use crate::processes;
 use crate::services::{Request, Services};
 use crate::slots::Caps;
+use crate::{Result, capabilities, processes};
 
 /// Size of a worker's stack in bytes.
 const STACK: usize = 32 * 1024;
@@ -88,13 +88,17 @@ pub struct Pool<O> {
     shared: Arc<Shared>,
     members: Vec<Member<O>>,
     limit: usize,
+    /// Priority of the workers: the monitor's own.
+    priority: u8,
 }
 
 impl<O> Pool<O> {
-    /// Returns a pool without workers, which starts at most `limit`.
-    pub fn new(limit: usize, services: Arc<Services>, wake: Cap<Notification>) -> Pool<O> {
+    /// Returns a pool without workers, which starts at most `limit`. Called before the monitor serves anybody: while it
+    /// does, its priority is its client's, which no worker may have.
+    pub fn new(limit: usize, services: Arc<Services>, wake: Cap<Notification>) -> Result<Pool<O>> {
+        let priority = Cap::<Thread>::new(slot::THREAD).query()?.priority;
         let shared = Arc::new(Shared { services, done: Mutex::new(Vec::new()), wake });
-        Pool { shared, members: Vec::new(), limit }
+        Ok(Pool { shared, members: Vec::new(), limit, priority: priority as u8 })
     }
 
     /// Returns an idle or a new worker.
@@ -109,7 +113,7 @@ impl<O> Pool<O> {
 
     /// Gives a worker a task, which can block for ever or not. Returns the origin if all workers are busy and no more
     /// can be started.
-    pub fn start(&mut self, origin: O, client: Client, task: Task, takes_long: bool) -> Result<(), O> {
+    pub fn start(&mut self, origin: O, client: Client, task: Task, takes_long: bool) -> core::result::Result<(), O> {
         let idle = self.idle();
         let Some(member) = idle.and_then(|place| self.members.get_mut(place)) else { return Err(origin) };
         member.job = Some((origin, client, takes_long));
@@ -132,7 +136,7 @@ impl<O> Pool<O> {
             is_cancelled: AtomicBool::new(false),
         });
         let (own, shared) = (Arc::clone(&worker), Arc::clone(&self.shared));
-        let builder = thread::Builder::new().stack_size(STACK).name("worker");
+        let builder = thread::Builder::new().stack_size(STACK).priority(self.priority).name("worker");
         let handle = builder.spawn(move || own.work(number, &shared)).ok()?;
         let (thread, context) = (handle.thread()?, handle.scheduling()?);
         // The thread never ends.
