@@ -103,7 +103,7 @@ const MANAGE: &[fn(u64) -> Option<bool>] = &[
     |_| not_allowed(PROCS.kill(pid::INIT)),
     |_| not_permitted(PROCS.server("mem", memory::take_slot().ok()?)),
     |_| not_permitted(PROCS.forget(pid::pid_base(1) | 5)),
-    |_| not_permitted(PROCS.stop_without(process::id())),
+    |_| not_permitted(PROCS.set_link(process::id())),
     |_| not_permitted(PROCS.supervise(prepared()?.process(), "mine", 5, 0, 0, 0)),
     |_| {
         // The child may manage what it starts itself.

@@ -1,6 +1,6 @@
 //! The monitor's interface.
 
-use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Powers, Sent, Text, Words, interface};
+use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Powers, Sent, Words, interface};
 use tench_sys::{Endpoint, Untyped};
 
 pub use tench_procs_interface::pid::{CORE_SHIFT, pid_base, split_pid};
@@ -48,106 +48,11 @@ pub trait MonitorService {
         process: u64,
     ) -> Result<Option<Process>, Error>;
 
-    /// Kills a process, on whichever core. A process may kill its descendants; one that may manage others of its own
-    /// core may kill those of all cores.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`, `WrongState`,
-    /// `NotAllowed`, `Essential`.
-    #[method(6)]
-    fn kill(
-        &mut self,
-        caller: Caller,
-        powers: Powers,
-        later: Later<'_, (), Error>,
-        process: u64,
-    ) -> Result<Option<()>, Error>;
-
-    /// Returns the status of the process with the next higher number. Those of one core are numbered consecutively; the
-    /// search ends with the last of the core to which `after` belongs, so a list of all begins anew with each core's
-    /// [`pid_base`].
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess` when there is none.
-    #[method(7)]
-    fn next(&mut self, caller: Caller, later: Later<'_, Process, Error>, after: u64) -> Result<Option<Process>, Error>;
-
     /// Returns how much memory a core's memory server has, in bytes, and how much of that is free.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
     #[method(8)]
     fn memory(&mut self, caller: Caller, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error>;
 
-    /// Suspends a process, on whichever core: none of its threads runs, nor any that it makes.
-    /// Errors: as `kill`.
-    #[method(9)]
-    fn suspend(
-        &mut self,
-        caller: Caller,
-        powers: Powers,
-        later: Later<'_, (), Error>,
-        process: u64,
-    ) -> Result<Option<()>, Error>;
-
-    /// Resumes a suspended process, on whichever core.
-    /// Errors: as `kill`.
-    #[method(10)]
-    fn resume(
-        &mut self,
-        caller: Caller,
-        powers: Powers,
-        later: Later<'_, (), Error>,
-        process: u64,
-    ) -> Result<Option<()>, Error>;
-
-    /// Returns the status of a process, on whichever core.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`.
-    #[method(11)]
-    fn status(
-        &mut self,
-        caller: Caller,
-        later: Later<'_, Process, Error>,
-        process: u64,
-    ) -> Result<Option<Process>, Error>;
-
-    /// Kills every process of this path or base name on a core, including those that are started meanwhile, and returns
-    /// how many. A process that ends by itself is no error. If one may not be killed, the others still are, and then
-    /// that error is returned.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NotAllowed`, `Essential`, `BadStrings`.
-    #[method(12)]
-    fn kill_all(
-        &mut self,
-        caller: Caller,
-        powers: Powers,
-        later: Later<'_, u64, Error>,
-        core: u64,
-        name: Text<'_, MAX_NAME>,
-    ) -> Result<Option<u64>, Error>;
-
-    /// Ends a process as Ctrl-C does, on whichever core: one that wants to end by itself is told so, once; any other is
-    /// killed, and so is that one the next time. Returns whether it was killed.
-    /// Errors: as `kill`.
-    #[method(13)]
-    fn interrupt(
-        &mut self,
-        caller: Caller,
-        powers: Powers,
-        later: Later<'_, bool, Error>,
-        process: u64,
-    ) -> Result<Option<bool>, Error>;
-
-    /// Returns how many processes run on a core, neither suspended nor ended; `init` and those that it has started do
-    /// not count.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`.
-    #[method(14)]
-    fn load(&mut self, caller: Caller, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error>;
-
-    /// Returns the process of this path or base name with the next higher number that has not ended. The search ends
-    /// with the last of the core to which `after` belongs.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `BadStrings`, `NoSuchProcess` when there is none.
-    #[method(15)]
-    fn find(
-        &mut self,
-        caller: Caller,
-        later: Later<'_, u64, Error>,
-        name: Text<'_, MAX_NAME>,
-        after: u64,
-    ) -> Result<Option<u64>, Error>;
     /// Sends a copy of a capability to a frame, an endpoint or a notification to a process of any core, with a word
     /// that tells its purpose. The reply comes when the copy is in the receiver's mailbox, or on its way there, for the
     /// process to `take`. The copy has the rights of the caller's; on another core, an endpoint can be called and sent
@@ -294,8 +199,6 @@ pub struct Process {
     pub ticks: u64,
     /// Size of its program in bytes.
     pub size: u64,
-    /// Memory that it uses, in bytes; 0 if it has none any more.
-    pub memory: u64,
     /// The path or name by which it was started.
     pub name: ArrayString<MAX_NAME>,
 }

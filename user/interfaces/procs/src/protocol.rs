@@ -100,11 +100,11 @@ pub trait ProcsService {
         nodes: u32,
     ) -> Result<(), Error>;
 
-    /// Makes this core stop when a process ends: without it nobody could reach the core, and nobody on it the servers
-    /// of other cores.
+    /// Makes this process the core's link to others. If it ends, the core stops, unless it is the first: nobody could
+    /// reach it, and nobody on it the servers of other cores. Processes of other cores can neither end nor suspend it.
     /// Errors: `NoSuchProcess`, `WrongState`.
     #[method(31, authority)]
-    fn stop_without(&mut self, process: u64) -> Result<(), Error>;
+    fn set_link(&mut self, process: u64) -> Result<(), Error>;
 
     /// Starts a process in preparation; if this fails, its record is removed. Returns the defect of the program's file,
     /// if that is the cause.
@@ -117,7 +117,8 @@ pub trait ProcsService {
     fn exit(&mut self, caller: Caller, code: u64) -> Result<(), Error>;
 
     /// Kills a process. If it is in preparation, nothing is left of it then, not even its record.
-    /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState` (it has ended), `Essential`.
+    /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState` (it has ended), `Essential` (also for the monitor, from
+    /// another core).
     #[method(8)]
     fn kill(
         &mut self,
@@ -237,6 +238,11 @@ pub trait ProcsService {
     /// Errors: `NoSuchProcess`, `WrongState` (it has ended).
     #[method(27)]
     fn powers(&mut self, process: u64) -> Result<u64, Error>;
+
+    /// Returns how many bytes of memory a process uses; `None` if the memory server has no account of it.
+    /// Errors: `NoSuchProcess`, `Internal`.
+    #[method(36)]
+    fn memory(&mut self, process: u64) -> Result<Option<u64>, Error>;
 
     /// Returns how many processes run, neither suspended nor ended; `init` and those that it has started do not count.
     #[method(28)]
@@ -394,17 +400,17 @@ tench_protocol::codes! {
     /// State of a process.
     pub enum State {
         /// The process has not started yet.
-        Preparing = 0;
+        Preparing = 0, "preparing";
         /// Started and not ended.
-        Running = 1;
+        Running = 1, "running";
         /// The process has been suspended: none of its threads runs.
-        Suspended = 2;
+        Suspended = 2, "suspended";
         /// The process has ended by itself; the detail is its exit code.
-        Exited = 3;
+        Exited = 3, "exited";
         /// The process was killed.
-        Killed = 4;
+        Killed = 4, "killed";
         /// A fault ended it; the detail is a [`FaultKind`].
-        Faulted = 5;
+        Faulted = 5, "faulted";
     }
 }
 
@@ -569,7 +575,7 @@ tench_protocol::codes! {
         GivenUp = 17, "the server ended too often and is not started again";
         /// The process has not ended in time.
         TimedOut = 18, "the process has not ended in time";
-        /// The process is `init`, `mem` or `procs`.
+        /// The process is `init`, `mem` or `procs`; or the monitor, and the caller is of another core.
         Essential = 16, "nothing would go on without it";
         /// The server does not run now.
         NotRunning = 19, "the server does not run; it may be about to be started again";

@@ -30,13 +30,13 @@ use tench::sys::{
 };
 use tench_mem_interface::{Block, Mem};
 use tench_monitor_interface::Monitor;
-use tench_monitor_interface::protocol::{Condition, Transfer};
+use tench_monitor_interface::protocol::Transfer;
 use tench_protocol::{
     Arrived, Event, Factory, Failure, Given, Port, Rejection, Replies, Sent, Shared, SharedMut, interface,
 };
 
-use crate::processes::{spawn, text};
-use crate::share::{FRAME_BITS, many, take_slot, until};
+use crate::processes::{spawn, text, wait};
+use crate::share::{FRAME_BITS, many, settled, take_slot, until};
 
 /// Word of the transfer that brings the guest's capability, and the capability's badge.
 const HOST: u64 = 7;
@@ -153,6 +153,7 @@ pub fn attachments(monitor: Monitor, core: u64, times: u64) -> Result<(), String
 
 fn host(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     let (_, own) = monitor.cores().map_err(text)?;
+    let before = monitor.exchanged().map_err(text)?;
     let guest = spawn(monitor, core, &["cores", "attachments-of", if core == own { "here" } else { "there" }])?;
     let endpoint = memory::make::<Endpoint>(0).map_err(wrong)?;
     let public = take_slot()?;
@@ -175,8 +176,8 @@ fn host(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         }
     }
     port.close().into_iter().for_each(memory::free_slot);
-    let ended = monitor.wait(guest).map_err(text)?;
-    if (ended.state, ended.detail) != (Condition::Exited, 0) {
+    let ended = wait(monitor, guest)?;
+    if ended.exit_code() != Some(0) {
         return Err("the guest found something wrong".to_string());
     }
     if aloud {
@@ -209,7 +210,7 @@ fn host(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     for _ in 0..4 {
         drop(memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(wrong)?);
     }
-    until(|| monitor.exchanged().is_ok_and(|exchanged| (exchanged.endpoints, exchanged.proxies) == (0, 0)))
+    settled(monitor, &before)
 }
 
 /// Runs the guest, on the host's core or on another.

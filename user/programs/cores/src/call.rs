@@ -21,10 +21,10 @@ use tench::memory;
 use tench::sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_CSPACE, Received, Reply, Rights, Wait, offer_slots};
 use tench::{println, thread, time};
 use tench_monitor_interface::Monitor;
-use tench_monitor_interface::protocol::{Condition, Transfer};
+use tench_monitor_interface::protocol::Transfer;
 
-use crate::processes::{spawn, text};
-use crate::share::{many, take_slot, until};
+use crate::processes::{spawn, text, wait};
+use crate::share::{many, settled, take_slot};
 
 /// Badge of the guest's capability, and badge that the host mints for the guest's endpoint.
 const HOST_BADGE: u64 = 7;
@@ -61,6 +61,7 @@ pub fn call(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
 
 fn call_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     let (_, own) = monitor.cores().map_err(text)?;
+    let before = monitor.exchanged().map_err(text)?;
     let endpoint = memory::make::<Endpoint>(0).map_err(|error| error.to_string())?;
     let reply = memory::make::<Reply>(0).map_err(|error| error.to_string())?;
     let [arrival, minted] = [take_slot()?, take_slot()?];
@@ -103,8 +104,8 @@ fn call_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
             break;
         }
     }
-    let ended = monitor.wait(guest).map_err(text)?;
-    if (ended.state, ended.detail) != (Condition::Exited, 0) {
+    let ended = wait(monitor, guest)?;
+    if ended.exit_code() != Some(0) {
         return Err("the guest found something wrong".to_string());
     }
     [arrival, minted].into_iter().for_each(memory::free_slot);
@@ -112,9 +113,7 @@ fn call_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         println!("core {core} called an endpoint of core {own} {calls} times, and core {own} one of core {core}'s");
         println!("it was revoked, and could not be called any more");
     }
-    let is_over =
-        until(|| monitor.exchanged().is_ok_and(|exchanged| exchanged.endpoints == 0 && exchanged.proxies == 0));
-    is_over.map_err(|_| format!("endpoints are still in use: {:?}", monitor.exchanged()))
+    settled(monitor, &before).map_err(|_| format!("endpoints are still in use: {:?}", monitor.exchanged()))
 }
 
 /// Replies with each word increased by one, and the badge.

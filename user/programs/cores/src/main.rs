@@ -66,7 +66,7 @@ fn on_processes(words: &[&str]) -> Result<(), String> {
         ["suspend", process] => processes::suspend(several()?, process),
         ["resume", process] => processes::resume(several()?, process),
         ["status", process] => processes::status(several()?, process),
-        ["wait", process] => processes::wait(several()?, process),
+        ["wait", process] => processes::report_end(several()?, process),
         ["killall", name] => {
             let monitor = several()?;
             let (count, _) = monitor.cores().map_err(|failure| failure.to_string())?;

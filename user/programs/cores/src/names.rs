@@ -9,12 +9,13 @@ use tench::memory;
 use tench::sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_CSPACE, Reply, Rights, Wait};
 use tench::{again, println, process, time};
 use tench_monitor_interface::Monitor;
-use tench_monitor_interface::protocol::{Condition, Transfer, split_pid};
+use tench_monitor_interface::protocol::{Transfer, split_pid};
 use tench_names_interface::{Failure as NamesFailure, Names};
 use tench_procs_interface::pid::Shown;
+use tench_procs_interface::protocol::State;
 
-use crate::processes::{spawn, spawn_with_powers, text};
-use crate::share::{take_slot, until};
+use crate::processes::{on, procs, spawn, spawn_with_powers, text, wait};
+use crate::share::{settled, take_slot, until};
 
 /// The name that the server of this program registers.
 const NAME: &str = "cores/badge";
@@ -33,9 +34,9 @@ fn wrong<E: core::fmt::Display>(error: E) -> String {
 }
 
 fn ended_well(monitor: Monitor, process: u64) -> Result<(), String> {
-    let ended = monitor.wait(process).map_err(text)?;
+    let ended = wait(monitor, process)?;
     match (ended.state, ended.detail) {
-        (Condition::Exited, 0) => Ok(()),
+        (State::Exited, 0) => Ok(()),
         (state, detail) => Err(format!("process {} of this program {state} {detail}", Shown(process))),
     }
 }
@@ -143,6 +144,8 @@ pub fn mute(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     let endpoint = memory::make::<Endpoint>(0).map_err(wrong)?;
     let reply = memory::make::<Reply>(0).map_err(wrong)?;
     let slot = take_slot()?;
+    procs(monitor, core)?;
+    let before = monitor.exchanged().map_err(text)?;
     endpoint.cap().mint_to(slot, Rights::WRITE | Rights::CALL, 1).map_err(wrong)?;
     for _ in 0..times {
         let guest = spawn(monitor, core, &["cores", "muted"])?;
@@ -150,7 +153,7 @@ pub fn mute(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
         // The guest calls. This side is not told when the guest is killed.
         let received = endpoint.cap().receive(Wait::FOREVER.with_reply(reply.cap())).map_err(wrong)?;
         time::sleep(MOMENT);
-        monitor.kill(guest).map_err(text)?;
+        on(monitor, guest, |procs| procs.kill(guest))?;
         // The reply object that held the guest's call becomes free.
         let quiet = memory::make::<Endpoint>(0).map_err(wrong)?;
         let is_empty = || {
@@ -163,7 +166,7 @@ pub fn mute(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
         }
     }
     let _ = OWN_CSPACE.delete_at(slot);
-    until(|| monitor.exchanged().is_ok_and(|exchanged| exchanged.endpoints == 0 && exchanged.proxies == 0))?;
+    settled(monitor, &before)?;
     println!("{times} processes of core {core} were killed while they waited here, and nobody waits for them any more");
     Ok(())
 }

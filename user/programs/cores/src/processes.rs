@@ -1,5 +1,6 @@
 //! Programs on any core: running and killing them, and listing all processes.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -8,25 +9,53 @@ use core::time::Duration;
 use tench::abi::Powers;
 use tench::abi::layout::slot;
 use tench::abi::process::DEFAULT_PRIORITY;
+use tench::sync::Mutex;
 use tench::sys::{Cap, Notification, OWN_CSPACE};
 use tench::{memory, println, thread, time};
-use tench_monitor_interface::protocol::{Condition, Error, Process, pid_base};
+use tench_monitor_interface::protocol::Process;
 use tench_monitor_interface::{Failure, Monitor};
-use tench_procs_interface::Procs;
-use tench_procs_interface::pid::{self, Shown};
-use tench_procs_interface::protocol::FaultKind;
+use tench_procs_interface::pid::{self, Shown, pid_base, split_pid};
+use tench_procs_interface::protocol::{Error, FaultKind, State};
+use tench_procs_interface::{Failure as ProcsFailure, Procs, Status};
 
 use crate::share::{take_slot, until};
 
 /// Time for which a program runs before it is killed: long enough to begin a wait.
 const MOMENT: Duration = Duration::from_millis(5);
 
+/// Returns the process server of a core. The capability is requested once, and kept.
+pub fn procs(monitor: Monitor, core: u64) -> Result<Procs, String> {
+    static KNOWN: Mutex<BTreeMap<u64, Procs>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock();
+    if let Some(procs) = known.get(&core) {
+        return Ok(*procs);
+    }
+    let procs = Procs::at(monitor.processes(core, take_slot()?).map_err(text)?);
+    known.insert(core, procs);
+    Ok(procs)
+}
+
+/// Makes a request to the process server of a process's core.
+pub fn on<T>(
+    monitor: Monitor,
+    process: u64,
+    request: impl FnOnce(Procs) -> Result<T, ProcsFailure>,
+) -> Result<T, String> {
+    let (core, _) = split_pid(process);
+    request(procs(monitor, core)?).map_err(|failure| why(monitor, core, failure))
+}
+
+/// Returns why a request to the process server of a core failed, as text.
+fn why(monitor: Monitor, core: u64, failure: ProcsFailure) -> String {
+    monitor.why_unreachable(core, &failure).map_or_else(|| failure.to_string(), text)
+}
+
 /// Starts a program, waits for its end and reports it. Forwards Ctrl-C to the program.
 pub fn run(monitor: Monitor, core: u64, program: &[&str]) -> Result<(), String> {
     let process = spawn(monitor, core, program)?;
     // Without memory for the notification, Ctrl-C ends this program alone.
     let _ = memory::make::<Notification>(0).map(|keys| thread::spawn(move || pass_on(monitor, process, keys.cap())));
-    report(&monitor.wait(process).map_err(text)?);
+    report(&wait(monitor, process)?);
     Ok(())
 }
 
@@ -34,7 +63,7 @@ pub fn run(monitor: Monitor, core: u64, program: &[&str]) -> Result<(), String> 
 fn pass_on(monitor: Monitor, process: u64, keys: Cap<Notification>) {
     while Procs::STANDARD.on_interrupt(keys).is_ok() && keys.wait().is_ok() {
         // The process may just have ended by itself.
-        let _ = monitor.interrupt(process);
+        let _ = on(monitor, process, |procs| procs.interrupt(process));
     }
 }
 
@@ -45,22 +74,22 @@ pub fn limit(monitor: Monitor, milliseconds: u64, core: u64, program: &[&str]) -
     Ok(())
 }
 
-fn run_for(monitor: Monitor, patience: Duration, core: u64, program: &[&str]) -> Result<Process, String> {
+fn run_for(monitor: Monitor, patience: Duration, core: u64, program: &[&str]) -> Result<Status, String> {
     let process = spawn(monitor, core, program)?;
     time::sleep(patience);
-    match monitor.kill(process) {
+    on(monitor, process, |procs| match procs.kill(process) {
         // The process has ended by itself.
-        Ok(()) | Err(Failure::Refused(Error::WrongState)) => {}
-        Err(failure) => return Err(text(failure)),
-    }
-    monitor.wait(process).map_err(text)
+        Err(ProcsFailure::Refused(Error::WrongState)) => Ok(()),
+        killed => killed,
+    })?;
+    wait(monitor, process)
 }
 
 /// Runs a program many times, one after another, and reports whether the core has as much free memory as before.
 pub fn repeat(monitor: Monitor, times: u64, core: u64, program: &[&str]) -> Result<(), String> {
     let report = many(monitor, times, core, || {
         let process = spawn(monitor, core, program)?;
-        monitor.wait(process).map(drop).map_err(text)
+        wait(monitor, process).map(drop)
     })?;
     println!("{times} times; {report}");
     Ok(())
@@ -71,7 +100,7 @@ pub fn kills(monitor: Monitor, times: u64, core: u64, program: &[&str]) -> Resul
     let mut killed = 0;
     let report = many(monitor, times, core, || {
         let process = run_for(monitor, MOMENT, core, program)?;
-        killed += u64::from(matches!(process.state, Condition::Killed));
+        killed += u64::from(process.state == State::Killed);
         Ok(())
     })?;
     println!("killed {killed} of {}; {report}", times + 1);
@@ -104,29 +133,41 @@ fn parse(process: &str) -> Result<u64, String> {
 
 /// Kills a process, if the user of this program may.
 pub fn kill(monitor: Monitor, process: &str) -> Result<(), String> {
-    monitor.kill(parse(process)?).map_err(text)
+    let process = parse(process)?;
+    on(monitor, process, |procs| procs.kill(process))
 }
 
 /// Suspends a process.
 pub fn suspend(monitor: Monitor, process: &str) -> Result<(), String> {
-    monitor.suspend(parse(process)?).map_err(text)
+    let process = parse(process)?;
+    on(monitor, process, |procs| procs.suspend(process))
 }
 
 /// Resumes a process.
 pub fn resume(monitor: Monitor, process: &str) -> Result<(), String> {
-    monitor.resume(parse(process)?).map_err(text)
+    let process = parse(process)?;
+    on(monitor, process, |procs| procs.resume(process))
 }
 
 /// Reports the state of a process.
 pub fn status(monitor: Monitor, process: &str) -> Result<(), String> {
-    report(&monitor.status(parse(process)?).map_err(text)?);
+    let process = parse(process)?;
+    report(&on(monitor, process, |procs| procs.status(process))?);
     Ok(())
 }
 
 /// Waits for the end of a process and reports it.
-pub fn wait(monitor: Monitor, process: &str) -> Result<(), String> {
-    report(&monitor.wait(parse(process)?).map_err(text)?);
+pub fn report_end(monitor: Monitor, process: &str) -> Result<(), String> {
+    report(&wait(monitor, parse(process)?)?);
     Ok(())
+}
+
+/// Waits for the end of a process, and returns its status.
+pub fn wait(monitor: Monitor, process: u64) -> Result<Status, String> {
+    let Process { process, parent, state, detail, priority, ticks, size, name } =
+        monitor.wait(process).map_err(text)?;
+    let state = State::from_code(state as u64).ok_or("no such state")?;
+    Ok(Status { process, state, detail, parent, priority, ticks, size, name })
 }
 
 /// Kills all processes of a name on these cores, and prints their number. Failing to kill some does not spare the
@@ -134,7 +175,7 @@ pub fn wait(monitor: Monitor, process: &str) -> Result<(), String> {
 pub fn kill_all(monitor: Monitor, cores: impl Iterator<Item = u64>, name: &str) -> Result<(), String> {
     let (mut killed, mut refused) = (0, None);
     for core in cores {
-        match monitor.kill_all(core, name) {
+        match on(monitor, pid_base(core), |procs| procs.kill_all(name)) {
             Ok(count) => killed += count,
             Err(failure) => refused = Some(format!("core {core}: {failure}")),
         }
@@ -148,13 +189,9 @@ pub fn find(monitor: Monitor, name: &str) -> Result<(), String> {
     let (count, _) = monitor.cores().map_err(text)?;
     for core in 0..count {
         let mut after = pid_base(core);
-        loop {
-            after = match monitor.find(name, after) {
-                Ok(process) => process,
-                Err(Failure::Refused(Error::NoSuchProcess)) => break,
-                Err(failure) => return Err(text(failure)),
-            };
-            println!("{}", Shown(after));
+        while let Some(process) = on(monitor, after, |procs| found(procs.find(name, after)))? {
+            println!("{}", Shown(process));
+            after = process;
         }
     }
     Ok(())
@@ -162,14 +199,25 @@ pub fn find(monitor: Monitor, name: &str) -> Result<(), String> {
 
 /// Prints how many processes run on a core.
 pub fn load(monitor: Monitor, core: u64) -> Result<(), String> {
-    println!("core {core} runs {}", monitor.load(core).map_err(text)?);
+    println!("core {core} runs {}", on(monitor, pid_base(core), |procs| procs.load())?);
     Ok(())
 }
 
-/// Prints the core on which the fewest processes run.
+/// Prints the core on which the fewest processes run, the first if there are several. Cores that do not reply are
+/// skipped.
 pub fn least(monitor: Monitor) -> Result<(), String> {
-    println!("{}", monitor.least_loaded().map_err(text)?);
+    let (count, _) = monitor.cores().map_err(text)?;
+    let loads = (0..count).filter_map(|core| Some((on(monitor, pid_base(core), |procs| procs.load()).ok()?, core)));
+    println!("{}", loads.min().ok_or("no core replies")?.1);
     Ok(())
+}
+
+/// Returns `None` if there is no such process.
+fn found<T>(result: Result<T, ProcsFailure>) -> Result<Option<T>, ProcsFailure> {
+    match result {
+        Err(ProcsFailure::Refused(Error::NoSuchProcess)) => Ok(None),
+        result => result.map(Some),
+    }
 }
 
 /// Prints how much memory a core has.
@@ -196,16 +244,16 @@ pub fn list(monitor: Monitor) -> Result<(), String> {
     for core in 0..count {
         let mut after = pid_base(core);
         loop {
-            let process = match monitor.next(after) {
-                Ok(process) => process,
-                Err(Failure::Refused(Error::NoSuchProcess)) => break,
+            let process = match on(monitor, after, |procs| found(procs.next(after))) {
+                Ok(Some(process)) => process,
+                Ok(None) => break,
                 Err(failure) => {
                     println!("{core:>4}  {failure}");
                     break;
                 }
             };
             after = process.process;
-            if !matches!(process.state, Condition::Exited | Condition::Killed | Condition::Faulted) {
+            if !process.state.has_ended() {
                 println!("{}", line(core, &process));
             }
         }
@@ -213,8 +261,8 @@ pub fn list(monitor: Monitor) -> Result<(), String> {
     Ok(())
 }
 
-fn line(core: u64, process: &Process) -> String {
-    let Process { process, parent, state, ticks, name, .. } = process;
+fn line(core: u64, process: &Status) -> String {
+    let Status { process, parent, state, ticks, name, .. } = process;
     let milliseconds = ticks.saturating_mul(1000) / time::frequency();
     let state = state.to_string();
     format!("{core:>4} {:>8} {:>8} {milliseconds:>7} ms  {state:<9}  {name}", shown(*process), shown(*parent))
@@ -224,18 +272,12 @@ fn line(core: u64, process: &Process) -> String {
 pub fn spawn_with_powers(monitor: Monitor, core: u64, program: &[&str]) -> Result<u64, String> {
     let [name, arguments @ ..] = program else { return Err("there is no program to start".into()) };
     let own = OWN_CSPACE.identify_at(slot::PROCS).map_err(|failure| failure.to_string())?;
-    let slot = memory::take_slot().map_err(|failure| failure.to_string())?;
-    let procs = monitor.processes(core, slot).map_err(|failure| failure.to_string())?;
-    let child = Procs::at(procs).prepare(name).map_err(|failure| failure.to_string())?;
-    arguments.iter().try_for_each(|argument| child.argument(argument)).map_err(|failure| failure.to_string())?;
-    child
-        .configure(DEFAULT_PRIORITY, DEFAULT_PRIORITY, 0, Powers::of_badge(own.badge))
-        .map_err(|failure| failure.to_string())?;
-    let process = child.start().map_err(|failure| failure.to_string());
-    // The capability is there: nothing else deletes it.
-    let _ = procs.delete();
-    memory::free_slot(slot);
-    process
+    on(monitor, pid_base(core), |procs| {
+        let child = procs.prepare(name)?;
+        arguments.iter().try_for_each(|argument| child.argument(argument))?;
+        child.configure(DEFAULT_PRIORITY, DEFAULT_PRIORITY, 0, Powers::of_badge(own.badge))?;
+        child.start()
+    })
 }
 
 /// Starts a program on a core through its monitor; the program gets no powers.
@@ -250,11 +292,11 @@ fn shown(process: u64) -> String {
 }
 
 /// Reports the state of a process.
-fn report(process: &Process) {
+fn report(process: &Status) {
     let (who, detail) = (Shown(process.process), process.detail);
     match process.state {
-        Condition::Exited => println!("process {who} exited with {detail}"),
-        Condition::Faulted => match FaultKind::from_code(detail) {
+        State::Exited => println!("process {who} exited with {detail}"),
+        State::Faulted => match FaultKind::from_code(detail) {
             Some(kind) => println!("process {who} crashed: {kind}"),
             None => println!("process {who} crashed"),
         },
@@ -269,17 +311,15 @@ pub fn text(failure: Failure) -> String {
 
 /// Makes a process builder on a core, through that core's process server, and ends.
 pub fn prepare(monitor: Monitor, core: u64) -> Result<(), String> {
-    let procs = Procs::at(monitor.processes(core, take_slot()?).map_err(text)?);
-    procs.prepare("hello").map(drop).map_err(|failure| failure.to_string())
+    on(monitor, pid_base(core), |procs| procs.prepare("hello").map(drop))
 }
 
 /// Lets processes end that have made process builders on a core, and checks that those builders are discarded.
 pub fn abandon(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     let (_, own) = monitor.cores().map_err(text)?;
-    let slot = take_slot()?;
-    let procs = Procs::at(monitor.processes(core, slot).map_err(text)?);
+    let procs = procs(monitor, core)?;
     let count = || {
-        let mut after = pid::pid_base(core);
+        let mut after = pid_base(core);
         core::iter::from_fn(|| {
             after = procs.next(after).ok()?.process;
             Some(())
@@ -289,8 +329,8 @@ pub fn abandon(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     let before = count();
     for _ in 0..times {
         let preparing = spawn(monitor, own, &["cores", "prepare", &core.to_string()])?;
-        let ended = monitor.wait(preparing).map_err(text)?;
-        if (ended.state, ended.detail) != (Condition::Exited, 0) {
+        let ended = wait(monitor, preparing)?;
+        if ended.exit_code() != Some(0) {
             return Err("a process could not prepare another".to_string());
         }
     }

@@ -11,9 +11,9 @@ use tench::time::{self, Duration};
 use tench_mem_interface::Mem;
 use tench_monitor_interface::Failure;
 use tench_monitor_interface::Monitor;
-use tench_monitor_interface::protocol::{Condition, Error, Transfer, pid_base};
+use tench_monitor_interface::protocol::{Error, Transfer, pid_base};
 
-use crate::processes::{spawn, text};
+use crate::processes::{on, spawn, text, wait};
 use crate::share::{CHECK, FRAME_BITS, take_slot, until};
 
 /// A process number that no core has.
@@ -47,8 +47,8 @@ pub fn all(monitor: Monitor, core: u64) -> Result<(), String> {
     of_a_full_mailbox(monitor, idle, &frame)?;
     let guest = spawn(monitor, core, &["cores", "guest"])?;
     monitor.give(guest, CHECK, any()).map_err(text)?;
-    let ended = monitor.wait(guest).map_err(text)?;
-    if (ended.state, ended.detail) != (Condition::Exited, 0) {
+    let ended = wait(monitor, guest)?;
+    if ended.exit_code() != Some(0) {
         return Err("the guest found something wrong".to_string());
     }
     refused("to a process that has ended", monitor.give(guest, 0, any()))?;
@@ -83,8 +83,8 @@ fn of_a_full_mailbox(monitor: Monitor, idle: u64, frame: &memory::Made<Frame>) -
         monitor.give(idle, 0, any()).map_err(text)?;
     }
     refused("one more than 128 that nobody takes", monitor.give(idle, 0, any()))?;
-    monitor.kill(idle).map_err(text)?;
-    monitor.wait(idle).map_err(text)?;
+    on(monitor, idle, |procs| procs.kill(idle))?;
+    wait(monitor, idle)?;
     until(|| monitor.exchanged().is_ok_and(|exchanged| exchanged.exports == 0))
 }
 

@@ -10,9 +10,11 @@ use tench::sys::{Cap, CapAddress, Error as KernelError, Frame, Kind, MapFlags, O
 use tench::{println, time};
 use tench_mem_interface::{Error as MemError, Failure as MemFailure, Mem};
 use tench_monitor_interface::Monitor;
-use tench_monitor_interface::protocol::{Condition, Exchanged, Process, Transfer};
+use tench_monitor_interface::protocol::{Exchanged, Transfer};
+use tench_procs_interface::Status;
+use tench_procs_interface::protocol::State;
 
-use crate::processes::{spawn, text};
+use crate::processes::{spawn, text, wait};
 
 /// Words of transfers: a frame to share, and lent memory to make frames of.
 const SHARE: u64 = 1;
@@ -87,10 +89,16 @@ pub fn until(mut is_so: impl FnMut() -> bool) -> Result<(), String> {
     Ok(())
 }
 
+/// Waits until no more endpoints and notifications are used between this core and others than at a count before.
+pub fn settled(monitor: Monitor, before: &Exchanged) -> Result<(), String> {
+    let is_no_more = |now: Exchanged| now.endpoints <= before.endpoints && now.proxies <= before.proxies;
+    until(|| monitor.exchanged().is_ok_and(is_no_more))
+}
+
 /// Checks that a guest whose memory was revoked has crashed.
-fn crashed(process: &Process) -> Result<(), String> {
+fn crashed(process: &Status) -> Result<(), String> {
     match process.state {
-        Condition::Faulted => Ok(()),
+        State::Faulted => Ok(()),
         state => Err(format!("the guest still had the memory: {state}")),
     }
 }
@@ -122,7 +130,7 @@ fn share_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         Ok(_) if core == own => {}
         other => return Err(format!("it was revoked where it is not: {other:?}")),
     }
-    crashed(&monitor.wait(guest).map_err(text)?)?;
+    crashed(&wait(monitor, guest)?)?;
     if aloud {
         println!("it was taken back, and the process there crashed");
     }
@@ -155,7 +163,7 @@ fn lend_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     if OWN_CSPACE.identify_at(arrival).is_ok_and(|found| found.kind != Kind::Null) {
         return Err("what was made of the memory is still there".to_string());
     }
-    crashed(&monitor.wait(guest).map_err(text)?)?;
+    crashed(&wait(monitor, guest)?)?;
     drop(window);
     Mem::STANDARD.free(block.number).map_err(|failure| failure.to_string())?;
     [slot, arrival].into_iter().for_each(memory::free_slot);
@@ -174,11 +182,11 @@ fn leave_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     let (_, own) = monitor.cores().map_err(text)?;
     let guest = spawn(monitor, core, &["cores", "guest"])?;
     let granter = spawn(monitor, own, &["cores", "granter", &guest.to_string()])?;
-    let ended = monitor.wait(granter).map_err(text)?;
-    if (ended.state, ended.detail) != (Condition::Exited, 0) {
+    let ended = wait(monitor, granter)?;
+    if ended.exit_code() != Some(0) {
         return Err("the process that was to share its memory did not".to_string());
     }
-    crashed(&monitor.wait(guest).map_err(text)?)?;
+    crashed(&wait(monitor, guest)?)?;
     until(|| monitor.exchanged().is_ok_and(|exchanged| exchanged.exports == 0))?;
     until(|| matches!(Mem::STANDARD.abroad(0), Err(MemFailure::Refused(MemError::NoSuchBlock))))?;
     if aloud {
@@ -215,7 +223,7 @@ pub fn lose(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
     }
     Mem::STANDARD.free(block.number).map_err(|failure| failure.to_string())?;
     [slot, arrival].into_iter().for_each(memory::free_slot);
-    let why = monitor.wait(guest).err().map_or("it goes on".to_string(), text);
+    let why = wait(monitor, guest).err().unwrap_or_else(|| "it goes on".to_string());
     let exchanged = monitor.exchanged().map_err(text)?;
     println!(
         "all was taken back, {} objects are on other cores; whoever waits for the process there: {why}",

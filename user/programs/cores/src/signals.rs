@@ -24,10 +24,10 @@ use tench::sys::{
 };
 use tench::{println, time};
 use tench_monitor_interface::Monitor;
-use tench_monitor_interface::protocol::{Condition, Transfer};
+use tench_monitor_interface::protocol::Transfer;
 
-use crate::processes::{spawn, text};
-use crate::share::{many, take_slot, until};
+use crate::processes::{spawn, text, wait};
+use crate::share::{many, settled, take_slot};
 
 /// Badge of the notification that the guest is given, and badges that it mints itself; the last is the last that it
 /// signals.
@@ -75,6 +75,7 @@ pub fn signal(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
 
 fn signal_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     let (_, own) = monitor.cores().map_err(text)?;
+    let before = monitor.exchanged().map_err(text)?;
     let host = Host {
         notification: memory::make::<Notification>(0).map_err(memory)?,
         endpoint: memory::make::<Endpoint>(0).map_err(memory)?,
@@ -95,8 +96,8 @@ fn signal_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         is_revoked = host.serve()?;
     }
     wait_for(plain, LAST)?;
-    let ended = monitor.wait(guest).map_err(text)?;
-    if (ended.state, ended.detail) != (Condition::Exited, 0) {
+    let ended = wait(monitor, guest)?;
+    if ended.exit_code() != Some(0) {
         return Err("the guest found something wrong".to_string());
     }
     [host.given, host.arrival, host.spare].into_iter().for_each(|slot| {
@@ -107,9 +108,7 @@ fn signal_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         println!("core {core} signalled a notification of core {own}, and core {own} some of core {core}'s");
         println!("it was revoked, and nothing was heard of it any more");
     }
-    let is_over =
-        until(|| monitor.exchanged().is_ok_and(|exchanged| exchanged.endpoints == 0 && exchanged.proxies == 0));
-    is_over.map_err(|_| format!("notifications are still in use: {:?}", monitor.exchanged()))
+    settled(monitor, &before).map_err(|_| format!("notifications are still in use: {:?}", monitor.exchanged()))
 }
 
 /// The host's objects.

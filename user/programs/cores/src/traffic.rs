@@ -16,12 +16,12 @@ use tench::sys::{
 use tench::time::{self, Duration};
 use tench::{println, process, thread};
 use tench_mem_interface::{Block, Mem};
-use tench_monitor_interface::protocol::{Condition, Error, State, Transfer};
+use tench_monitor_interface::protocol::{Error, State, Transfer};
 use tench_monitor_interface::{Failure, Monitor};
 use tench_protocol::Rejection;
 
-use crate::processes::{spawn, text};
-use crate::share::{take_slot, until};
+use crate::processes::{on, procs, spawn, text, wait};
+use crate::share::take_slot;
 
 /// Words of transfers: the list of agents, a frame, memory.
 const ROSTER: u64 = 1;
@@ -38,6 +38,9 @@ const FRAME_BITS: u64 = 12;
 const LENT_BITS: u32 = 14;
 /// Maximum number of runs until memory is as before.
 const ATTEMPTS: u64 = 5;
+/// Time after which all that an agent had is gone when it has ended: transfers to it are dropped, and unused proxies
+/// are found once a second.
+const SETTLED: Duration = Duration::from_secs(3);
 /// Minimum time in milliseconds that an agent runs before it is killed.
 const KILLED_AFTER: u64 = 20;
 /// Maximum number of others' capabilities that an agent keeps.
@@ -55,33 +58,28 @@ pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<
     let free = || -> Result<Vec<u64>, String> {
         cores.iter().map(|core| monitor.memory(*core).map(|memory| memory.free).map_err(text)).collect()
     };
+    cores.iter().try_for_each(|core| procs(monitor, *core).map(drop))?;
     run(monitor, &cores, steps, seed, kills)?;
+    let held = monitor.exchanged().map_err(text)?;
     // Servers keep memory for later, the more the busier they were once. A leak shows in each run.
     let mut changes = Vec::new();
     for attempt in 1..=ATTEMPTS {
         let before = free()?;
         let sent = run(monitor, &cores, steps, seed + attempt, kills)?;
-        // Transfers to an agent that has ended are dropped after a moment.
-        let settled = until(|| free().is_ok_and(|after| after == before));
-        if settled.is_ok()
-            && monitor
-                .exchanged()
-                .is_ok_and(|exchanged| (exchanged.exports, exchanged.transfers, exchanged.faults) == (0, 0, 0))
-            && until(|| monitor.exchanged().is_ok_and(|exchanged| (exchanged.endpoints, exchanged.proxies) == (0, 0)))
-                .is_ok()
-        {
+        let (after, now) = (free()?, monitor.exchanged().map_err(text)?);
+        if after == before && now == held && (now.exports, now.transfers, now.faults) == (0, 0, 0) {
             println!("{} agents made {steps} steps each, {attempt} times: {sent} capabilities sent", cores.len());
             println!("all cores have as much free memory as before");
             return Ok(());
         }
-        changes.push(
-            free()?.iter().zip(&before).map(|(after, before)| *after as i64 - *before as i64).collect::<Vec<_>>(),
-        );
+        changes
+            .push(after.iter().zip(&before).map(|(after, before)| *after as i64 - *before as i64).collect::<Vec<_>>());
     }
     Err(format!("free memory of the cores has changed each time: {changes:?} bytes"))
 }
 
-/// Starts the agents, and waits for their ends, of which one may come early. Returns how much they have sent.
+/// Starts the agents, and waits for their ends, of which one may come early, and until nothing is left of them. Returns
+/// how much they have sent.
 fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> Result<u64, String> {
     let mut agents = Vec::new();
     for core in cores {
@@ -100,12 +98,12 @@ fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> 
     if let Some(victim) = victim {
         time::sleep(Duration::from_millis(KILLED_AFTER + seed % KILLED_AFTER));
         // The agent may have ended already.
-        let _ = monitor.kill(victim);
+        let _ = on(monitor, victim, |procs| procs.kill(victim));
     }
     let mut wrong = 0;
     for agent in &agents {
-        let end = monitor.wait(*agent).map_err(text)?;
-        let is_well = (end.state, end.detail) == (Condition::Exited, 0);
+        let end = wait(monitor, *agent)?;
+        let is_well = end.exit_code() == Some(0);
         wrong += u64::from(!is_well && victim != Some(*agent));
     }
     // Each agent has written behind the list how much it has sent.
@@ -114,6 +112,8 @@ fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> 
     if roster.cap().revoke() == Err(KernelError::RemoteCopies) {
         monitor.revoke(Cap::new(roster.cap().address())).map_err(text)?;
     }
+    drop(roster);
+    time::sleep(SETTLED);
     if wrong > 0 { Err(format!("{wrong} agents found something wrong")) } else { Ok(sent) }
 }
 

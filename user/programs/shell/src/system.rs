@@ -99,8 +99,6 @@ pub struct Process {
     pub ticks: u64,
     /// Size of its program in bytes.
     pub size: u64,
-    /// Memory that it uses, in bytes; given for a process of another core, which has another memory server.
-    pub memory: Option<u64>,
     /// Path or name by which it was started.
     pub name: String,
 }
@@ -222,6 +220,8 @@ pub trait System {
     fn process(&mut self, pid: u64) -> Result<Process, SystemError>;
     /// Returns the process with the next higher number; those of other cores follow those of the first.
     fn next_process(&mut self, after: u64) -> Option<Process>;
+    /// Returns how many bytes of memory a process of any core uses, if it has an account.
+    fn memory_of(&mut self, pid: u64) -> Option<u64>;
     /// Returns the powers of the shell's capabilities, which it can pass on.
     fn powers(&self) -> Powers;
     /// Prepares a process of a program, with arguments, on a core; the first word is its name. It has the shell's

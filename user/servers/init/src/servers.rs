@@ -265,17 +265,17 @@ impl Starter<'_> {
         Ok(())
     }
 
-    /// Tells the process server how a process in preparation is to be restarted when it ends, and whether its core goes
-    /// on without it. Only init may do so.
+    /// Tells the process server how a process in preparation is to be restarted when it ends, and whether it is the
+    /// core's link to others. Only init may do so.
     fn supervise(&self, program: &Entry<'static>, process: u64) -> Result<(), tench_procs_interface::Failure> {
         let Some(procs) = self.endpoint("procs").map(Procs::at) else { return Ok(()) };
         if program.server && program.restart > 0 {
             let Entry { name, restart, restart_delay, keep, keep_nodes, .. } = *program;
             procs.supervise(process, name, restart, restart_delay, keep, keep_nodes)?;
         }
-        // This program replies in place of the first core's servers.
-        if self.machine.core != 0 && program.capabilities.contains(Capability::AbsentServices) {
-            procs.stop_without(process)?;
+        // On a further core, this program replies in place of the first core's servers.
+        if program.capabilities.contains(Capability::AbsentServices) {
+            procs.set_link(process)?;
         }
         Ok(())
     }

@@ -41,8 +41,6 @@ pub enum Requester {
     Process(Pending<Process, Error>),
     /// The reply is the end of the operation.
     Done(Pending<(), Error>),
-    /// The reply is yes or no.
-    Truth(Pending<bool, Error>),
     /// The reply is the use of memory.
     Memory(Pending<Memory, Error>),
 }
@@ -54,7 +52,6 @@ impl Requester {
             Requester::Number(pending) => port.finish(pending, &result(words)),
             Requester::Process(pending) => port.finish(pending, &result(words)),
             Requester::Done(pending) => port.finish(pending, &result(words)),
-            Requester::Truth(pending) => port.finish(pending, &result(words)),
             Requester::Memory(pending) => port.finish(pending, &result(words)),
         }
     }
@@ -65,7 +62,6 @@ impl Requester {
             Requester::Number(pending) => watch.has_gone(pending),
             Requester::Process(pending) => watch.has_gone(pending),
             Requester::Done(pending) => watch.has_gone(pending),
-            Requester::Truth(pending) => watch.has_gone(pending),
             Requester::Memory(pending) => watch.has_gone(pending),
         }
     }
@@ -76,7 +72,6 @@ impl Requester {
             Requester::Number(pending) => replies.forget(pending),
             Requester::Process(pending) => replies.forget(pending),
             Requester::Done(pending) => replies.forget(pending),
-            Requester::Truth(pending) => replies.forget(pending),
             Requester::Memory(pending) => replies.forget(pending),
         }
     }
@@ -87,7 +82,6 @@ impl Requester {
             Requester::Number(pending) => port.finish(pending, &Err(why)),
             Requester::Process(pending) => port.finish(pending, &Err(why)),
             Requester::Done(pending) => port.finish(pending, &Err(why)),
-            Requester::Truth(pending) => port.finish(pending, &Err(why)),
             Requester::Memory(pending) => port.finish(pending, &Err(why)),
         }
     }
@@ -145,9 +139,9 @@ impl Dispatcher {
             self.postponed.push_back((core, number, request));
             return Ok(());
         }
-        let client = request.client();
+        let (client, takes_long) = (request.client(), request.waits());
         // If it is not begun, it is dropped with its capabilities.
-        self.start(Origin::Peer(core, number), client, Task::Serve(Box::new(request)), true)
+        self.start(Origin::Peer(core, number), client, Task::Serve(Box::new(request)), takes_long)
     }
 
     /// Makes a worker do something about processes for another core. (The function has its name in the executable:

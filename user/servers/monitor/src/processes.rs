@@ -7,14 +7,13 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 
-use tench::{memory, process, time};
+use tench::{memory, time};
 use tench_abi::layout::slot;
 use tench_abi::power::Client;
 use tench_mem_interface::Mem;
 use tench_monitor::message::{Outcome, Strings, Words, ended};
 use tench_monitor::remote_request::{Operation, RemoteRequest};
-use tench_monitor_interface::protocol::{Condition, Error, MAX_NAME, Memory, Process, pid_base, split_pid};
-use tench_procs_interface::pid;
+use tench_monitor_interface::protocol::{Condition, Error, MAX_NAME, Memory, Process};
 use tench_procs_interface::protocol::{Error as ProcsError, State, Status, Strings as List};
 use tench_procs_interface::{Failure, Procs};
 use tench_protocol::{ArrayString, Encode};
@@ -61,23 +60,17 @@ pub fn carry_out(task: &Task, is_cancelled: &AtomicBool) -> Words {
 }
 
 fn ask(request: &RemoteRequest, is_cancelled: &AtomicBool) -> Result<Words, Error> {
-    let subject = request.subject;
     match request.operation {
         Operation::Memory => {
             let totals = Mem::STANDARD.totals().map_err(|_| Error::Internal)?;
             Ok(words(&Memory { total: totals.total, free: totals.free }))
         }
-        Operation::Load => Ok(words(&Procs::STANDARD.load().map_err(procs_error)?)),
-        Operation::Status => Ok(words(&describe(&Procs::STANDARD.status(subject).map_err(procs_error)?))),
-        Operation::Next => Ok(words(&describe(&Procs::STANDARD.next(subject).map_err(procs_error)?))),
-        Operation::Find => Ok(words(&Procs::STANDARD.find(text(request)?.parts().0, subject).map_err(procs_error)?)),
         Operation::Spawn => {
             as_guest(request, || with_procs(request.badge(), |procs| Ok(words(&spawn(procs, text(request)?)?))))
         }
         Operation::Wait => {
-            with_procs(request.badge(), |procs| Ok(words(&describe(&wait(procs, subject, is_cancelled)?))))
+            with_procs(request.badge(), |procs| Ok(words(&describe(&wait(procs, request.subject, is_cancelled)?))))
         }
-        _ => with_procs(request.badge(), |procs| manage(procs, request)),
     }
 }
 
@@ -88,43 +81,6 @@ fn as_guest<T>(request: &RemoteRequest, start: impl FnOnce() -> Result<T, Error>
     let started = start();
     with_authority(|procs| procs.forget(request.requester.process))?;
     started
-}
-
-/// Does an operation that is not permitted to everybody, in the requester's name.
-fn manage(procs: Procs, request: &RemoteRequest) -> Result<Words, Error> {
-    let subject = request.subject;
-    if subject == process::id() {
-        return Err(Error::Essential);
-    }
-    let done = match request.operation {
-        Operation::Suspend => procs.suspend(subject),
-        Operation::Resume => procs.resume(subject),
-        Operation::Interrupt => return procs.interrupt(subject).map(|killed| words(&killed)).map_err(procs_error),
-        Operation::KillAll => return kill_all(procs, text(request)?.parts().0, pid_base(split_pid(subject).0)),
-        _ => procs.kill(subject),
-    };
-    done.map(|()| words(&())).map_err(procs_error)
-}
-
-/// Kills all processes of a name, except the monitor, which could not reply otherwise.
-fn kill_all(procs: Procs, name: &str, before: u64) -> Result<Words, Error> {
-    let (mut after, mut killed, mut refused) = (before, 0, None);
-    loop {
-        after = match procs.find(name, after).map_err(procs_error) {
-            Ok(process) => process,
-            Err(Error::NoSuchProcess) => break,
-            Err(error) => return Err(error),
-        };
-        let outcome =
-            if after == process::id() { Err(Error::Essential) } else { procs.kill(after).map_err(procs_error) };
-        match outcome {
-            Ok(()) => killed += 1,
-            // The process has just ended by itself.
-            Err(Error::NoSuchProcess | Error::WrongState) => {}
-            Err(error) => refused = Some(error),
-        }
-    }
-    refused.map_or_else(|| Ok(words(&killed)), Err)
 }
 
 /// Returns the text of a request that has some.
@@ -212,7 +168,7 @@ fn words(value: &impl Encode) -> Words {
     [Outcome::Replied as u64].into_iter().chain(arrived.words().iter().copied()).collect()
 }
 
-/// Returns a process's description, with the memory server's figures.
+/// Returns a process's description.
 fn describe(status: &Status) -> Process {
     let state = match status.state {
         State::Preparing => Condition::Preparing,
@@ -223,12 +179,8 @@ fn describe(status: &Status) -> Process {
         State::Faulted => Condition::Faulted,
     };
     let Status { process, parent, detail, priority, ticks, size, .. } = *status;
-    // The memory server has the same number in its own accounts on every core.
-    let account = if split_pid(process).1 == pid::MEM { pid::MEM } else { process };
-    let account = Mem::STANDARD.next_account(account - 1).ok().filter(|found| found.process == account);
-    let memory = account.map_or(0, |account| account.used);
     let name = ArrayString::<MAX_NAME>::from(&status.name).unwrap_or_default();
-    Process { process, parent, state, detail, priority, ticks, size, memory, name }
+    Process { process, parent, state, detail, priority, ticks, size, name }
 }
 
 /// Converts an error of the process server.

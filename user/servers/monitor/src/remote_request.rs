@@ -1,13 +1,13 @@
 //! Remote requests about processes, as one monitor sends them to another. Everything that arrives is checked here.
 //!
 //! ```text
-//! word 0      the requesting process, its family and its powers: a badge
+//! word 0      the requesting process and its family: a badge without powers
 //!      1      the process in question; or, if there is none, the addressed core, as the base of its process numbers
 //!      2      for a start: the highest priority that the requester may assign
-//!      then   for an operation with text: its size in bytes, and the strings
+//!      then   for a start: the size of the strings in bytes, and the strings
 //! ```
 //! Process numbers are checked: no core can make requests for processes of another, or about processes of a third. Each
-//! core vouches for the powers of its own processes, and for their ceilings.
+//! core vouches for the ceilings of its own processes.
 
 extern crate alloc;
 
@@ -26,26 +26,8 @@ tench_protocol::codes! {
         Spawn = 4;
         /// Waits for the end of a process. Reply: its status.
         Wait = 5;
-        /// Kills a process.
-        Kill = 6;
-        /// Gets the status of the next process. Reply: its status.
-        Next = 7;
         /// Gets the core's use of memory. Reply: the figures.
         Memory = 8;
-        /// Suspends a process.
-        Suspend = 10;
-        /// Resumes a suspended process.
-        Resume = 11;
-        /// Gets the status of a process. Reply: its status.
-        Status = 12;
-        /// Kills all processes of a name. Text: the name. Reply: how many.
-        KillAll = 13;
-        /// Ends a process as Ctrl-C does. Reply: whether it was killed.
-        Interrupt = 14;
-        /// Counts the running processes. Reply: how many.
-        Load = 15;
-        /// Finds the next process of a name. Text: the name. Reply: the process.
-        Find = 16;
     }
 }
 
@@ -55,9 +37,9 @@ impl Operation {
         matches!(self, Operation::Wait)
     }
 
-    /// Returns whether the request has text.
-    const fn has_text(self) -> bool {
-        matches!(self, Operation::Spawn | Operation::KillAll | Operation::Find)
+    /// Returns whether the request has a ceiling and text.
+    const fn starts(self) -> bool {
+        matches!(self, Operation::Spawn)
     }
 }
 
@@ -68,30 +50,23 @@ pub struct RemoteRequest {
     pub operation: Operation,
     /// The requesting process and its family.
     pub requester: Client,
-    /// Powers of the capability that the requester used.
-    pub powers: Powers,
     /// The process in question; its core is the addressed one.
     pub subject: u64,
     /// For a start: the highest priority that the requester may assign.
     pub ceiling: Option<u8>,
-    /// The text, if the operation has one.
+    /// For a start: the program's name and arguments.
     pub text: Option<Box<Strings>>,
 }
 
 impl RemoteRequest {
-    /// Returns a request without text or powers.
+    /// Returns a request without text.
     pub const fn new(operation: Operation, requester: Client, subject: u64) -> RemoteRequest {
-        RemoteRequest { operation, requester, powers: Powers::empty(), subject, ceiling: None, text: None }
+        RemoteRequest { operation, requester, subject, ceiling: None, text: None }
     }
 
-    /// Returns the request with these powers.
-    pub fn with_powers(self, powers: Powers) -> RemoteRequest {
-        RemoteRequest { powers, ..self }
-    }
-
-    /// Returns the requester and its powers as the badge of a capability.
+    /// Returns the requester as the badge of a capability without powers.
     pub const fn badge(&self) -> u64 {
-        self.requester.badge(self.powers)
+        self.requester.badge(Powers::empty())
     }
 
     /// Returns the request with the highest priority that the requester may assign.
@@ -119,20 +94,21 @@ impl RemoteRequest {
 
     /// Returns the request in words that core `from` has sent to core `own`.
     pub fn decode(operation: Operation, words: &[u64], from: u64, own: u64) -> Result<RemoteRequest, Malformed> {
-        let most = if operation.has_text() { 1 + MAX_STRINGS.div_ceil(size_of::<u64>()) } else { 0 };
-        let starts = operation == Operation::Spawn;
-        let ([badge, subject], rest) = split::<2>(words, most + usize::from(starts))?;
+        let most = if operation.starts() { 2 + MAX_STRINGS.div_ceil(size_of::<u64>()) } else { 0 };
+        let ([badge, subject], rest) = split::<2>(words, most)?;
         let (ceiling, text) = match rest {
-            text if !starts => (None, text),
-            [ceiling, text @ ..] => (Some(decode_ceiling(*ceiling)?), text),
+            _ if !operation.starts() => (None, None),
+            [ceiling, text @ ..] => (Some(decode_ceiling(*ceiling)?), Some(Box::new(Strings::decode(text)?))),
             [] => return Err(Malformed::TooShort),
         };
         let (requester, powers) = decode_badge(badge, from)?;
+        if !powers.is_empty() {
+            return Err(Malformed::Power);
+        }
         if split_pid(subject).0 != own {
             return Err(Malformed::Core);
         }
-        let text = if operation.has_text() { Some(Box::new(Strings::decode(text)?)) } else { None };
-        Ok(RemoteRequest { operation, requester, powers, subject, ceiling, text })
+        Ok(RemoteRequest { operation, requester, subject, ceiling, text })
     }
 }
 
@@ -151,19 +127,17 @@ mod tests {
     const REQUESTER: Client = Client { process: pid_base(2) | 9, family: family_of(2, 3) };
 
     fn ask(operation: Operation, subject: u64) -> RemoteRequest {
-        let request = RemoteRequest::new(operation, REQUESTER, subject).with_powers(Powers::PROCESSES);
-        let request = if operation == Operation::Spawn { request.with_ceiling(50) } else { request };
-        if operation.has_text() { request.with_text(Strings::new(b"cat\0a b\0").unwrap()) } else { request }
+        let request = RemoteRequest::new(operation, REQUESTER, subject);
+        let strings = || Strings::new(b"cat\0a b\0").unwrap();
+        if operation.starts() { request.with_ceiling(50).with_text(strings()) } else { request }
     }
 
     #[test]
     fn requests_arrive_as_they_were_sent() {
         for &operation in Operation::ALL {
-            for powers in Powers::all().iter().chain([Powers::empty(), Powers::all()]) {
-                let request = ask(operation, pid_base(1) | 5).with_powers(powers);
-                assert_eq!(RemoteRequest::decode(operation, &request.encode(), 2, 1), Ok(request.clone()));
-                assert_eq!(request.core(), 1);
-            }
+            let request = ask(operation, pid_base(1) | 5);
+            assert_eq!(RemoteRequest::decode(operation, &request.encode(), 2, 1), Ok(request.clone()));
+            assert_eq!(request.core(), 1);
         }
         let longest = [&[b'x'; MAX_STRINGS - 1][..], &[0]].concat();
         let request = RemoteRequest::new(Operation::Spawn, Client::alone(9), pid_base(1)).with_ceiling(50);
@@ -173,11 +147,13 @@ mod tests {
 
     #[test]
     fn words_that_are_no_request_are_refused_by_name() {
-        let decode = |words: &[u64]| RemoteRequest::decode(Operation::Kill, words, 2, 0).map(|_| ());
+        let decode = |words: &[u64]| RemoteRequest::decode(Operation::Wait, words, 2, 0).map(|_| ());
         assert_eq!(decode(&[pid_base(2) | 9, 5]), Ok(()));
         assert_eq!(decode(&[pid_base(2) | 9]), Err(Malformed::TooShort));
         assert_eq!(decode(&[pid_base(2) | 9, 5, 0]), Err(Malformed::TooLong));
-        assert_eq!(decode(&[1 << 61 | pid_base(2) | 9, 5]), Err(Malformed::Power));
+        for powers in [1 << 61, Powers::PROCESSES.badge(0)] {
+            assert_eq!(decode(&[powers | pid_base(2) | 9, 5]), Err(Malformed::Power));
+        }
         // Processes of other cores, of this core, and process 0.
         let nobody = Powers::all().badge(pid_base(2));
         for requester in [9, pid_base(1) | 9, pid_base(2), nobody, 0, u64::MAX] {
@@ -208,10 +184,8 @@ mod tests {
             let length = random() as usize % 70;
             let mut words: Vec<u64> = (0..length).map(|_| random() >> (random() % 44)).collect();
             let number = 1 + random() % 9;
-            let likely = [
-                Powers::from_bits_retain(random() as u16 % 0x280).badge(pid_base(2) | number),
-                pid_base(random() % 3) | number,
-            ];
+            let powers = Powers::from_bits_retain(if random() % 8 == 0 { random() as u16 % 0x280 } else { 0 });
+            let likely = [powers.badge(pid_base(2) | number), pid_base(random() % 3) | number];
             words.iter_mut().zip(likely).for_each(|(word, likely)| *word = likely);
             if random() % 2 == 0 {
                 let text = ask(operation, 0).encode();

@@ -14,8 +14,10 @@ use tench_clock_interface::Clock;
 use tench_console_interface::Console;
 use tench_files_interface::Files;
 use tench_monitor::message::{Forward, Malformed, Outcome, Words, encode_reply, ended};
+use tench_monitor::proxies;
 use tench_monitor_interface::protocol::{pid_base, split_pid};
 use tench_names_interface::Names;
+use tench_procs_interface::Procs;
 use tench_protocol::{ArrayVec, DONE};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_CSPACE, Received, Rights, Wait, offer_slots};
 
@@ -107,6 +109,14 @@ impl Request {
             }
             _ => None,
         }
+    }
+
+    /// Returns whether the request can wait for ever. One to this core's process server ends soon, unless it waits for
+    /// the end of a process or the restart of a server.
+    pub fn waits(&self) -> bool {
+        const WAITS: [u64; 3] = [Procs::WAIT, Procs::WAIT_LIMITED, Procs::RECONNECT];
+        let is_for_processes = self.client().0 == u64::from(proxies::PROCESSES);
+        self.is_one_way || !is_for_processes || WAITS.contains(&self.label)
     }
 
     /// Returns the client for which the request is made.

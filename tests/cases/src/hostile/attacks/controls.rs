@@ -21,7 +21,7 @@ use tench_monitor_interface::Monitor;
 
 use super::field::{Bounds, Field, LEFT, VICTIM};
 use super::meter::Moment;
-use super::{held, said};
+use super::{held, procs_of, said};
 use crate::case::{Failure, Outcome};
 
 /// An effect that the tests must detect.
@@ -115,7 +115,7 @@ fn hold_up_beside() -> Outcome {
         while start.passed() < 26 * frequency() / 10_000 {}
     };
     said(Builder::new().priority(ABOVE).spawn(spin))?.join();
-    said(monitor.kill(busy))?;
+    said(procs_of(monitor, 1)?.kill(busy))?;
     said(monitor.wait(busy)).map(drop)
 }
 

@@ -6,13 +6,13 @@ use tench::files::Files;
 use tench::mem::Mem;
 use tench::names::Names;
 use tench::procs::protocol::Error;
-use tench::procs::{Failure, Procs};
+use tench::procs::{Failure, Procs, pid};
 use tench::sys::{Cap, Endpoint, Instant, Message, Wait};
 use tench_monitor_interface::Monitor;
 use tench_protocol::{DONE, label};
 
 use super::floods::{flood, together};
-use super::{Attack, empty, said, soon};
+use super::{Attack, empty, procs_of, said, soon};
 use crate::case::Outcome;
 
 pub const ATTACKS: &[Attack] = &[
@@ -30,7 +30,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("elsewhere-console", "nor one to the console", || flood("console")).endless().second(),
     Attack::new("elsewhere-files", "nor one to the file server", || flood("files")).endless().second(),
     Attack::new("elsewhere-procs", "nor one to the process server", processes).endless().second().unlimited(),
-    Attack::new("elsewhere-mem", "nor one for the memory of this core", memory).endless().second(),
+    Attack::new("elsewhere-mem", "nor one for the memory of this core", memory).endless().second().unlimited(),
     Attack::new("elsewhere-starts", "nor one that starts programs here", starts).endless().second().unlimited(),
     Attack::new("elsewhere-unheard", "nor one of requests whose replies nobody hears", unheard).endless().second(),
     Attack::new("elsewhere-sent", "what is sent to a server of another core is not done", sent).second().unlimited(),
@@ -45,8 +45,7 @@ fn monitor() -> Outcome<Monitor> {
 }
 
 fn processes() -> Outcome {
-    let procs = Procs::at(said(monitor()?.processes(VICTIM, empty()?))?);
-    let procs: &'static Procs<_> = alloc::boxed::Box::leak(alloc::boxed::Box::new(procs));
+    let procs = procs_of(monitor()?, VICTIM)?;
     together(move || {
         let _ = procs.load();
         if let Ok(child) = procs.prepare("hello") {
@@ -58,8 +57,9 @@ fn processes() -> Outcome {
 
 fn memory() -> Outcome {
     let monitor = monitor()?;
+    let procs = procs_of(monitor, VICTIM)?;
     together(move || {
-        let _ = (monitor.memory(VICTIM), monitor.load(VICTIM), monitor.next(0), Mem::STANDARD.totals());
+        let _ = (monitor.memory(VICTIM), procs.memory(pid::PROCS), procs.next(0), Mem::STANDARD.totals());
     })
 }
 
@@ -74,7 +74,7 @@ fn starts() -> Outcome {
 /// Sends to the proxy of another core's server instead of calling: the server must do nothing for such a client.
 fn sent() -> Outcome {
     let monitor = monitor()?;
-    let procs = Procs::at(said(monitor.processes(VICTIM, empty()?))?);
+    let procs = procs_of(monitor, VICTIM)?;
     let child = said(monitor.spawn(VICTIM, b"cases\0attack\0idle\0"))?;
     let kill = Message::with_words(Procs::KILL, &[child]);
     // The proxy receives the message, and then the other core refuses it.

@@ -13,7 +13,7 @@ use tench_monitor_interface::Monitor;
 
 use super::super::client;
 use super::kernel::SERVERS;
-use super::{Attack, empty, said, soon};
+use super::{Attack, empty, procs_of, said, soon};
 use crate::case::{Failure, Outcome};
 
 pub const ATTACKS: &[Attack] = &[
@@ -69,7 +69,7 @@ fn flood_cores() -> Outcome {
     let mut all = Vec::from([Procs::STANDARD]);
     if let Some(monitor) = monitor {
         for core in 0..said(monitor.cores())?.0 {
-            all.push(Procs::at(said(monitor.processes(core, empty()?))?));
+            all.push(procs_of(monitor, core)?);
         }
     }
     let all: &'static [Procs] = all.leak();
@@ -82,7 +82,7 @@ fn flood_cores() -> Outcome {
             }
         }
         if let Some(monitor) = monitor {
-            let _ = (monitor.ping(0), monitor.ping(1), monitor.load(0), monitor.exchanged());
+            let _ = (monitor.ping(0), monitor.ping(1), monitor.memory(0), monitor.exchanged());
         }
     })
 }

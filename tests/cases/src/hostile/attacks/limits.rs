@@ -15,7 +15,7 @@ use tench::time::sleep;
 use tench_monitor_interface::Monitor;
 use tench_monitor_interface::protocol::Error as MonitorError;
 
-use super::{Attack, HELD, empty, held, said, soon};
+use super::{Attack, HELD, empty, held, procs_of, said, soon};
 use crate::case::{Failure as CaseFailure, Outcome};
 
 pub const ATTACKS: &[Attack] = &[
@@ -72,7 +72,7 @@ pub fn low() -> Outcome {
 pub fn low_there() -> Outcome {
     let (monitor, _, other) = cores()?;
     equal!(said(Cap::<SchedulingContext>::new(slot::SCHEDULING).query())?.ceiling, u64::from(LOW));
-    let procs = Procs::at(said(monitor.processes(other, empty()?))?);
+    let procs = procs_of(monitor, other)?;
     let child = procs.prepare("cases")?;
     let refused = child.configure(LOW + 1, LOW + 1, 0, Powers::empty());
     equal!(refused, Err(Failure::Refused(Error::PriorityTooHigh)));
@@ -125,7 +125,8 @@ fn transfers() -> Outcome {
     // Enough endpoints were sent to make it an attack.
     check!(sent > 2 * MOST as usize);
     equal!(said(monitor.wait(counts))?.detail, HELD);
-    receivers.iter().try_for_each(|receiver| said(monitor.kill(*receiver)))?;
+    let procs = procs_of(monitor, other)?;
+    receivers.iter().try_for_each(|receiver| said(procs.kill(*receiver)))?;
     // Until the other monitor has looked for unused proxies.
     sleep(AFTERWARDS);
     Ok(())

@@ -62,6 +62,7 @@ use tench::procs::Procs;
 use tench::procs::protocol::State;
 use tench::sys::{Cap, CapAddress, Instant, Kernel, MapFlags};
 use tench::time::{self, Duration};
+use tench_monitor_interface::Monitor;
 
 pub use client::run as client;
 pub use turns::beat_for_ever as beat;
@@ -292,6 +293,12 @@ fn said<T, E: Debug>(result: Result<T, E>) -> Outcome<T> {
 #[track_caller]
 fn empty() -> Outcome<CapAddress> {
     said(memory::take_slot())
+}
+
+/// Returns the process server of a core, which the attack keeps.
+#[track_caller]
+fn procs_of(monitor: Monitor, core: u64) -> Outcome<Procs> {
+    Ok(Procs::at(said(monitor.processes(core, empty()?))?))
 }
 
 /// Returns the instant `microseconds` from now.

@@ -13,11 +13,10 @@ use tench::procs::{Failure as ProcsFailure, Procs, pid};
 use tench::sys::{Endpoint, Frame, OWN_CSPACE};
 use tench::time::sleep;
 use tench_monitor_interface::Monitor;
-use tench_monitor_interface::protocol::Error as MonitorError;
 use tench_protocol::Failure as RequestFailure;
 
 use super::super::{authority, powers};
-use super::{Attack, empty, held, said};
+use super::{Attack, empty, held, procs_of, said};
 use crate::case::{Failure, Outcome};
 
 pub const ATTACKS: &[Attack] = &[
@@ -98,23 +97,22 @@ fn other_cores() -> Outcome {
     let Some(monitor) = monitor()? else { return Ok(()) };
     let (count, own) = said(monitor.cores())?;
     for core in 0..count {
+        let procs = procs_of(monitor, core)?;
         let not_allowed = |result: Result<(), _>| {
-            matches!(result, Err(RequestFailure::Refused(MonitorError::NotAllowed | MonitorError::Essential)))
+            matches!(result, Err(RequestFailure::Refused(ProcsError::NotAllowed | ProcsError::Essential)))
         };
         for process in [pid::INIT, pid::MEM, pid::PROCS].map(|process| pid::pid_base(core) | process) {
-            check!(not_allowed(monitor.kill(process)) && not_allowed(monitor.suspend(process)));
-            check!(not_allowed(monitor.interrupt(process).map(drop)));
+            check!(not_allowed(procs.kill(process)) && not_allowed(procs.suspend(process)));
+            check!(not_allowed(procs.interrupt(process).map(drop)));
         }
-        check!(not_allowed(monitor.kill_all(core, "monitor").map(drop)));
+        check!(not_allowed(procs.kill_all("monitor").map(drop)));
         if core == own {
             continue;
         }
-        let procs = Procs::at(said(monitor.processes(core, empty()?))?);
         let child = procs.prepare("hello")?;
         let refused = |result, error| result == Err(ProcsFailure::Refused(error));
         check!(refused(child.configure(101, 101, 0, Powers::empty()), ProcsError::PriorityTooHigh));
         check!(refused(child.configure(100, 100, 0, Powers::MEMORY), ProcsError::NotAllowed));
-        check!(refused(procs.kill(pid::pid_base(core) | pid::PROCS), ProcsError::NotAllowed));
         child.abandon();
     }
     let ended = said(monitor.spawn(1 - own.min(1), b"hello\0")).and_then(|child| said(monitor.wait(child)))?;
@@ -141,7 +139,7 @@ fn untaken() -> Outcome {
         sent += 1;
     }
     check!(sent < MOST);
-    said(monitor.kill(idle))?;
+    said(procs_of(monitor, pid::split_pid(idle).0)?.kill(idle))?;
     said(monitor.wait(idle))?;
     sleep(Duration::from_millis(5));
     equal!(OWN_CSPACE.identify_at(frame.cap().address())?.size_bits, 12);

@@ -42,13 +42,7 @@ fn list(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     let processes: Vec<Process> = shell.processes().into_iter().filter(is_shown).collect();
     let tree = tree(&processes, root);
     let order = if is_flat || is_short { flat(tree) } else { tree };
-    let table = if is_short {
-        short(&processes, &order)
-    } else {
-        let accounts = accounts(shell);
-        let per_second = shell.system.ticks_per_second();
-        long(&processes, &order, is_flat, &accounts, per_second)
-    };
+    let table = if is_short { short(&processes, &order) } else { long(shell, &processes, &order, is_flat) };
     shell.print(format_args!("{table}"));
     Ok(())
 }
@@ -103,13 +97,8 @@ fn short(processes: &[Process], order: &Order) -> Table {
     table
 }
 
-fn long(
-    processes: &[Process],
-    order: &Order,
-    with_parents: bool,
-    accounts: &BTreeMap<u64, u64>,
-    per_second: u64,
-) -> Table {
+fn long(shell: &mut Shell<'_>, processes: &[Process], order: &Order, with_parents: bool) -> Table {
+    let per_second = shell.system.ticks_per_second();
     let right = |heading| (heading, Side::Right);
     let parent: &[_] = if with_parents { &[right("PARENT")] } else { &[] };
     let columns = [&[right("PID")], parent, &[("STATE", Side::Left)], &["PRIORITY", "MEMORY", "TIME"].map(right)];
@@ -122,7 +111,7 @@ fn long(
         }
         row.push(state(process));
         row.push(process.priority.to_string());
-        row.push(memory(process, accounts));
+        row.push(memory(shell, process));
         row.push(Time { ticks: process.ticks, per_second }.to_string());
         row.push(indented(process, depth));
         table.add(row);
@@ -134,21 +123,9 @@ fn indented(process: &Process, depth: usize) -> String {
     format!("{:1$}{2}", "", 2 * depth, process.base_name())
 }
 
-/// Returns the memory in use by each process.
-pub fn accounts(shell: &mut Shell<'_>) -> BTreeMap<u64, u64> {
-    let mut accounts = BTreeMap::new();
-    let mut after = 0;
-    while let Some(account) = shell.system.next_account(after) {
-        after = account.process;
-        accounts.insert(account.process, account.used);
-    }
-    accounts
-}
-
 /// Returns the memory of a process, for people.
-pub fn memory(process: &Process, accounts: &BTreeMap<u64, u64>) -> String {
-    let used = process.memory.or_else(|| accounts.get(&process.pid).copied());
-    used.map_or("-".into(), |used| Bytes(used).to_string())
+pub fn memory(shell: &mut Shell<'_>, process: &Process) -> String {
+    shell.system.memory_of(process.pid).map_or("-".into(), |used| Bytes(used).to_string())
 }
 
 /// Returns a process's state in words.

@@ -9,7 +9,7 @@ use core::fmt::Write;
 use tench_abi::object::Statistic;
 use tench_procs_interface::pid::Shown;
 
-use super::processes::{accounts, memory, state};
+use super::processes::{memory, state};
 use super::{Action, Call, Command, Failure, Outcome};
 use crate::completion::Candidates;
 use crate::format::{Bytes, Side, Table, Time};
@@ -153,7 +153,6 @@ fn picture(shell: &mut Shell<'_>, before: &mut Before, has_screen: bool) -> Stri
     // A shell without the kernel's capability does not know.
     let idle = shell.system.statistic(Statistic::IdleTicks).ok();
     let live: Vec<Process> = shell.processes().into_iter().filter(|process| process.end().is_none()).collect();
-    let accounts = accounts(shell);
     let span = ticks.saturating_sub(before.ticks).max(1);
     let used =
         |process: &Process| process.ticks.saturating_sub(before.processes.get(&process.pid).copied().unwrap_or(0));
@@ -176,7 +175,7 @@ fn picture(shell: &mut Shell<'_>, before: &mut Before, has_screen: bool) -> Stri
             Shown(process.pid).to_string(),
             Share(*used, span).to_string(),
             Time { ticks: process.ticks, per_second }.to_string(),
-            memory(process, &accounts),
+            memory(shell, process),
             state(process),
             process.base_name().into(),
         ]);

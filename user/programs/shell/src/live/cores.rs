@@ -1,4 +1,6 @@
-//! Processes of any core: the process server handles those of the shell's own core, the monitor those of others.
+//! Processes of any core, by the process servers of their cores.
+
+use alloc::collections::BTreeMap;
 
 use tench::names::Names;
 use tench::procs::pid::{pid_base, split_pid};
@@ -7,9 +9,9 @@ use tench::procs::{Failure as ProcsFailure, Procs, Status};
 use tench::sync::Mutex;
 use tench::sys::abi::layout::slot;
 use tench::sys::abi::process::DEFAULT_PRIORITY;
-use tench::sys::{Cap, Endpoint, Error, Kernel, SchedulingContext};
+use tench::sys::{Cap, Error, Kernel, SchedulingContext};
 use tench::{again, memory, process};
-use tench_monitor_interface::protocol::{Condition, Error as MonitorError, Process as Remote};
+use tench_monitor_interface::protocol::{Condition, Error as MonitorError};
 use tench_monitor_interface::{Failure as MonitorFailure, Monitor};
 use tench_shell::system::{End, Process, SystemError};
 
@@ -17,6 +19,8 @@ const PROCS: Procs = Procs::STANDARD;
 
 /// The monitor, once it was found. A machine with one core has none.
 static MONITOR: Mutex<Option<Monitor>> = Mutex::new(None);
+/// The process servers of other cores that were needed so far.
+static OTHERS: Mutex<BTreeMap<u64, Procs>> = Mutex::new(BTreeMap::new());
 
 /// Result of waiting for one process.
 pub enum Wait {
@@ -53,14 +57,12 @@ fn monitor() -> Result<Monitor, SystemError> {
     }
 }
 
-/// Looks the monitor up, so that later calls do not have to.
+/// Gets the process servers of these processes, so that later calls do not have to.
 pub fn prepare(pids: &[u64]) {
-    if pids.iter().any(|pid| !is_here(*pid)) {
-        let _ = monitor();
-    }
+    pids.iter().for_each(|pid| drop(procs(split_pid(*pid).0)));
 }
 
-fn of_here(status: &Status) -> Process {
+fn described(status: &Status) -> Process {
     Process {
         pid: status.process,
         parent: status.parent,
@@ -69,22 +71,7 @@ fn of_here(status: &Status) -> Process {
         priority: status.priority,
         ticks: status.ticks,
         size: status.size,
-        memory: None,
         name: status.name.as_str().into(),
-    }
-}
-
-fn of_another(remote: &Remote) -> Process {
-    Process {
-        pid: remote.process,
-        parent: remote.parent,
-        state: state(remote.state),
-        detail: remote.detail,
-        priority: remote.priority,
-        ticks: remote.ticks,
-        size: remote.size,
-        memory: Some(remote.memory),
-        name: remote.name.as_str().into(),
     }
 }
 
@@ -99,9 +86,41 @@ const fn state(condition: Condition) -> State {
     }
 }
 
+/// Returns the process server of a core.
+pub fn procs(core: u64) -> Result<Procs, SystemError> {
+    if core == split_pid(process::id()).0 {
+        return Ok(PROCS);
+    }
+    let mut others = OTHERS.lock();
+    if let Some(procs) = others.get(&core) {
+        return Ok(*procs);
+    }
+    let (monitor, slot) = (monitor()?, memory::take_slot()?);
+    let procs = Procs::at(monitor.processes(core, slot).inspect_err(|_| memory::free_slot(slot))?);
+    others.insert(core, procs);
+    Ok(procs)
+}
+
+/// Makes a request to the process server of a process's core.
+fn on<T>(pid: u64, request: impl FnOnce(Procs) -> Result<T, ProcsFailure>) -> Result<T, SystemError> {
+    let (core, _) = split_pid(pid);
+    request(procs(core)?).map_err(|failure| refusal(core, failure))
+}
+
+/// Returns why a request to the process server of a core failed.
+pub fn refusal(core: u64, failure: ProcsFailure) -> SystemError {
+    let why = monitor().ok().and_then(|monitor| monitor.why_unreachable(core, &failure));
+    why.map_or_else(|| failure.into(), SystemError::from)
+}
+
 /// Returns a process.
 pub fn status(pid: u64) -> Result<Process, SystemError> {
-    if is_here(pid) { Ok(of_here(&PROCS.status(pid)?)) } else { Ok(of_another(&monitor()?.status(pid)?)) }
+    on(pid, |procs| Ok(described(&procs.status(pid)?)))
+}
+
+/// Returns how many bytes of memory a process uses, if its core tells.
+pub fn memory_of(pid: u64) -> Option<u64> {
+    on(pid, |procs| procs.memory(pid)).ok().flatten()
 }
 
 /// Returns the process with the next higher number, on its core or the next that has one. Cores that do not reply are
@@ -109,13 +128,8 @@ pub fn status(pid: u64) -> Result<Process, SystemError> {
 pub fn next(after: u64) -> Option<Process> {
     let mut after = after;
     loop {
-        let found = if is_here(after) {
-            PROCS.next(after).ok().as_ref().map(of_here)
-        } else {
-            monitor().ok()?.next(after).ok().as_ref().map(of_another)
-        };
-        if found.is_some() {
-            return found;
+        if let Ok(found) = on(after, |procs| procs.next(after)) {
+            return Some(described(&found));
         }
         // Without a monitor there is one core.
         let (count, _) = monitor().ok()?.cores().ok()?;
@@ -127,39 +141,24 @@ pub fn next(after: u64) -> Option<Process> {
     }
 }
 
-/// The capability to the process server of another core. Dropping it discards what is prepared there.
-pub struct Elsewhere(Cap<Endpoint>);
-
-impl Drop for Elsewhere {
-    fn drop(&mut self) {
-        // The slot is not empty: nobody else deletes its content.
-        let _ = self.0.delete();
-        memory::free_slot(self.0.address());
-    }
-}
-
-/// Returns the process server of a core.
-pub fn procs(core: u64) -> Result<(Procs, Option<Elsewhere>), SystemError> {
-    if core == split_pid(process::id()).0 {
-        return Ok((PROCS, None));
-    }
-    let (monitor, slot) = (monitor()?, memory::take_slot()?);
-    let found = monitor.processes(core, slot).inspect_err(|_| memory::free_slot(slot))?;
-    Ok((Procs::at(found), Some(Elsewhere(found))))
-}
-
 /// Returns the highest priority that the shell may assign, on any core: its own ceiling.
 pub fn highest_priority() -> u8 {
     let own = Cap::<SchedulingContext>::new(slot::SCHEDULING).query();
     own.map_or(DEFAULT_PRIORITY, |info| info.ceiling.min(u64::from(u8::MAX)) as u8)
 }
 
-/// Returns the core on which the fewest processes run; the first if there are several.
+/// Returns the core on which the fewest processes run; the first if there are several. Cores that do not reply are
+/// skipped.
+///
+/// All started processes count, whether they work or wait. So processes that are started one after another are spread
+/// evenly, before any of them has used the processor; how busy servers are, and how much each program will do, cannot
+/// be known before.
 pub fn least_loaded() -> Result<u64, SystemError> {
-    match monitor() {
-        Ok(monitor) => Ok(monitor.least_loaded()?),
-        Err(_) => Ok(split_pid(process::id()).0),
-    }
+    let own = split_pid(process::id()).0;
+    let Ok(monitor) = monitor() else { return Ok(own) };
+    let (count, _) = monitor.cores()?;
+    let loads = (0..count).filter_map(|core| Some((procs(core).ok()?.load().ok()?, core)));
+    Ok(loads.min().map_or(own, |(_, core)| core))
 }
 
 /// Waits for the end of a process. A key may end the wait.
@@ -186,21 +185,21 @@ pub fn wait(pid: u64) -> Wait {
 
 /// Kills a process.
 pub fn kill(pid: u64) -> Result<(), SystemError> {
-    if is_here(pid) { Ok(PROCS.kill(pid)?) } else { Ok(monitor()?.kill(pid)?) }
+    on(pid, |procs| procs.kill(pid))
 }
 
 /// Suspends a process.
 pub fn suspend(pid: u64) -> Result<(), SystemError> {
-    if is_here(pid) { Ok(PROCS.suspend(pid)?) } else { Ok(monitor()?.suspend(pid)?) }
+    on(pid, |procs| procs.suspend(pid))
 }
 
 /// Resumes a process.
 pub fn resume(pid: u64) -> Result<(), SystemError> {
-    if is_here(pid) { Ok(PROCS.resume(pid)?) } else { Ok(monitor()?.resume(pid)?) }
+    on(pid, |procs| procs.resume(pid))
 }
 
 /// Ends a process as Ctrl-C does.
 pub fn interrupt(pid: u64) -> Result<(), SystemError> {
     // Whether it was killed or told to end makes no difference to a waiter.
-    if is_here(pid) { Ok(PROCS.interrupt(pid).map(drop)?) } else { Ok(monitor()?.interrupt(pid).map(drop)?) }
+    on(pid, |procs| procs.interrupt(pid).map(drop))
 }

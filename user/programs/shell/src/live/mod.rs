@@ -34,7 +34,7 @@ use tench_shell::system::{
 use tench_shell::words_of;
 use tench_system::System as Description;
 
-use cores::{Elsewhere, Wait};
+use cores::Wait;
 use keys::Keys;
 
 const CONSOLE: Console<Standing> = Console::STANDARD;
@@ -57,8 +57,6 @@ struct Preparing {
     spawn: Spawn,
     /// For each standard stream, set if the process was given it.
     given: [bool; 3],
-    /// The process server of another core, on which it is prepared.
-    _server: Option<Elsewhere>,
 }
 
 impl Live {
@@ -211,15 +209,18 @@ impl System for Live {
         cores::next(after)
     }
 
+    fn memory_of(&mut self, pid: u64) -> Option<u64> {
+        cores::memory_of(pid)
+    }
+
     fn powers(&self) -> Powers {
         own_powers()
     }
 
     fn prepare(&mut self, core: u64, words: &[String], settings: Settings) -> Result<Option<u64>, SystemError> {
         let Some((program, arguments)) = words.split_first() else { return Ok(None) };
-        let (procs, server) = cores::procs(core)?;
-        let Some(spawn) = prepare(procs, program)? else { return Ok(None) };
-        let preparing = Preparing { spawn, given: [false; 3], _server: server };
+        let Some(spawn) = prepare(cores::procs(core)?, program)? else { return Ok(None) };
+        let preparing = Preparing { spawn, given: [false; 3] };
         let said = self.description.get_or_insert_with(description::read).as_ref();
         let said = said.and_then(|system| effective_settings::find(system, program));
         let effective = effective_settings::resolve(said, settings, cores::highest_priority());
@@ -248,7 +249,7 @@ impl System for Live {
 
     fn start(&mut self, pid: u64) -> Result<(), SystemError> {
         let Some(preparing) = self.take_prepared(pid) else { return Ok(()) };
-        let Preparing { spawn, given, .. } = &preparing;
+        let Preparing { spawn, given } = &preparing;
         for index in (0..given.len()).filter(|index| !given[*index]) {
             if let Some(stream) = streams::own(index)
                 && let Err(refusal) = give(spawn, index, stream)

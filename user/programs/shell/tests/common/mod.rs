@@ -54,8 +54,8 @@ pub struct Fake {
 
 fn process(pid: u64, parent: u64, name: &str) -> Process {
     let (state, detail) = (State::Running, 0);
-    let (ticks, priority, memory) = (pid % 1_000 * 1_000, 100 + pid % 1_000, (pid >> 32 != 0).then_some(8192));
-    Process { pid, parent, state, detail, priority, ticks, size: 4096, memory, name: name.into() }
+    let (ticks, priority) = (pid % 1_000 * 1_000, 100 + pid % 1_000);
+    Process { pid, parent, state, detail, priority, ticks, size: 4096, name: name.into() }
 }
 
 impl Fake {
@@ -196,6 +196,13 @@ impl System for Fake {
 
     fn next_process(&mut self, after: u64) -> Option<Process> {
         self.processes.iter().find(|process| process.pid > after).cloned()
+    }
+
+    fn memory_of(&mut self, pid: u64) -> Option<u64> {
+        if pid >> 32 != 0 {
+            return Some(8192);
+        }
+        self.next_account(pid - 1).filter(|account| account.process == pid).map(|account| account.used)
     }
 
     fn powers(&self) -> Powers {

@@ -4,9 +4,9 @@ use tench_monitor::exchange::MONITOR;
 use tench_monitor::message::Strings;
 use tench_monitor::remote_request::{Operation, RemoteRequest};
 use tench_monitor_interface::protocol::{
-    Core, Error, Exchanged, MAX_NAME, MAX_STRINGS, Memory, MonitorService, Process, State, pid_base,
+    Core, Error, Exchanged, MAX_STRINGS, Memory, MonitorService, Process, State, pid_base,
 };
-use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Powers, Sent, Text};
+use tench_protocol::{Any, Arrived, Bytes, Caller, Given, Later, Powers, Sent};
 use tench_sys::{Cap, Endpoint, Untyped};
 
 use super::{Errand, Server, trade};
@@ -65,90 +65,8 @@ impl MonitorService for Server {
         self.ask(RemoteRequest::new(Operation::Wait, caller, process), later, Requester::Process)
     }
 
-    fn kill(
-        &mut self,
-        caller: Caller,
-        powers: Powers,
-        later: Later<'_, (), Error>,
-        process: u64,
-    ) -> Result<Option<()>, Error> {
-        self.ask(RemoteRequest::new(Operation::Kill, caller, process).with_powers(powers), later, Requester::Done)
-    }
-
-    fn next(&mut self, caller: Caller, later: Later<'_, Process, Error>, after: u64) -> Result<Option<Process>, Error> {
-        self.ask(RemoteRequest::new(Operation::Next, caller, after), later, Requester::Process)
-    }
-
     fn memory(&mut self, caller: Caller, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error> {
         self.ask(RemoteRequest::new(Operation::Memory, caller, of_core(core)?), later, Requester::Memory)
-    }
-
-    fn suspend(
-        &mut self,
-        caller: Caller,
-        powers: Powers,
-        later: Later<'_, (), Error>,
-        process: u64,
-    ) -> Result<Option<()>, Error> {
-        self.ask(RemoteRequest::new(Operation::Suspend, caller, process).with_powers(powers), later, Requester::Done)
-    }
-
-    fn resume(
-        &mut self,
-        caller: Caller,
-        powers: Powers,
-        later: Later<'_, (), Error>,
-        process: u64,
-    ) -> Result<Option<()>, Error> {
-        self.ask(RemoteRequest::new(Operation::Resume, caller, process).with_powers(powers), later, Requester::Done)
-    }
-
-    fn status(
-        &mut self,
-        caller: Caller,
-        later: Later<'_, Process, Error>,
-        process: u64,
-    ) -> Result<Option<Process>, Error> {
-        self.ask(RemoteRequest::new(Operation::Status, caller, process), later, Requester::Process)
-    }
-
-    fn kill_all(
-        &mut self,
-        caller: Caller,
-        powers: Powers,
-        later: Later<'_, u64, Error>,
-        core: u64,
-        name: Text<'_, MAX_NAME>,
-    ) -> Result<Option<u64>, Error> {
-        let request = RemoteRequest::new(Operation::KillAll, caller, of_core(core)?)
-            .with_text(string(&name)?)
-            .with_powers(powers);
-        self.ask(request, later, Requester::Number)
-    }
-
-    fn interrupt(
-        &mut self,
-        caller: Caller,
-        powers: Powers,
-        later: Later<'_, bool, Error>,
-        process: u64,
-    ) -> Result<Option<bool>, Error> {
-        self.ask(RemoteRequest::new(Operation::Interrupt, caller, process).with_powers(powers), later, Requester::Truth)
-    }
-
-    fn load(&mut self, caller: Caller, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error> {
-        self.ask(RemoteRequest::new(Operation::Load, caller, of_core(core)?), later, Requester::Number)
-    }
-
-    fn find(
-        &mut self,
-        caller: Caller,
-        later: Later<'_, u64, Error>,
-        name: Text<'_, MAX_NAME>,
-        after: u64,
-    ) -> Result<Option<u64>, Error> {
-        let request = RemoteRequest::new(Operation::Find, caller, after).with_text(string(&name)?);
-        self.ask(request, later, Requester::Number)
     }
 
     fn give(
@@ -271,11 +189,4 @@ impl MonitorService for Server {
 /// Returns a core as the base of its process numbers. The number may be any.
 fn of_core(core: u64) -> Result<u64, Error> {
     u32::try_from(core).map(|core| pid_base(core.into())).map_err(|_| Error::NoSuchCore)
-}
-
-/// Returns a name in the form of a remote request.
-fn string(name: &str) -> Result<Strings, Error> {
-    let mut string = ArrayString::<{ MAX_NAME + 1 }>::from(name).map_err(|_| Error::BadStrings)?;
-    string.try_push('\0').map_err(|_| Error::BadStrings)?;
-    Strings::new(string.as_bytes()).map_err(|_| Error::BadStrings)
 }

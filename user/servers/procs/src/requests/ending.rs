@@ -23,7 +23,7 @@ use tench_sys::{Cap, Endpoint, Message, Received};
 use crate::supervision::{LISTENERS, say};
 
 use super::Server;
-use super::kept::{Kept, ProcessRecord, managed};
+use super::kept::{Kept, ProcessRecord};
 use super::reaper::{Next, Work};
 use super::waiting::Waiter;
 
@@ -71,11 +71,11 @@ impl Server {
             // A process that kills itself gets its reply at once: its threads are suspended or gone, and another
             // process that it gave its capability to must not wait in the server's reply object.
             _ if process == caller => {
-                managed(&self.records, caller, powers, process)?;
+                self.managed(caller, powers, process)?;
                 return self.end_process(process, how, caller).map(|()| true);
             }
             _ => {
-                managed(&self.records, caller, powers, process)?;
+                self.managed(caller, powers, process)?;
                 self.end_process(process, how, caller)?;
             }
         }

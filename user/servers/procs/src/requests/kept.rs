@@ -10,6 +10,7 @@ use tench_procs_interface::protocol::Error;
 use crate::spawn::{ProcessBuilder, Remains, RunningProcess, Terms};
 use crate::supervision::{Life, Processes, Restarts};
 
+use super::Server;
 use super::waiting::Waiter;
 
 /// Data kept for a process that has not ended.
@@ -54,14 +55,20 @@ pub fn builder_of(records: &mut ProcessTable, caller: u64, process: u64) -> Resu
     }
 }
 
-/// Returns a running process that `caller` may manage.
-pub fn managed(records: &ProcessTable, caller: u64, powers: Powers, process: u64) -> Result<&RunningProcess, Error> {
-    records.check_manage(caller, powers, process)?;
-    let record = records.get(process)?;
-    match &record.kernel {
-        Some(Kept::Running(running)) => Ok(running),
-        None if !record.has_ended() => Err(Error::Essential),
-        _ => Err(Error::WrongState),
+impl Server {
+    /// Returns a running process that `caller` may manage. Of another core, nobody may manage the monitor: it could not
+    /// reply.
+    pub(super) fn managed(&self, caller: u64, powers: Powers, process: u64) -> Result<&RunningProcess, Error> {
+        self.records.check_manage(caller, powers, process)?;
+        if self.supervision.link() == Some(process) && self.records.is_foreign(caller) {
+            return Err(Error::Essential);
+        }
+        let record = self.records.get(process)?;
+        match &record.kernel {
+            Some(Kept::Running(running)) => Ok(running),
+            None if !record.has_ended() => Err(Error::Essential),
+            _ => Err(Error::WrongState),
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::spawn::{ProcessBuilder, stack_size};
 use crate::supervision::Restarts;
 
 use super::inspect::{describe, list_capabilities, status_of};
-use super::kept::{Kept, badge_of, builder_of, managed, terms_of};
+use super::kept::{Kept, badge_of, builder_of, terms_of};
 use super::waiting::Waiter;
 use super::{Server, reserve};
 
@@ -137,11 +137,11 @@ impl ProcsService for Server {
         Ok(())
     }
 
-    fn stop_without(&mut self, process: u64) -> Result<(), Error> {
+    fn set_link(&mut self, process: u64) -> Result<(), Error> {
         if self.records.get(process)?.has_ended() {
             return Err(Error::WrongState);
         }
-        self.supervision.stop_without(process);
+        self.supervision.set_link(process);
         Ok(())
     }
 
@@ -224,13 +224,13 @@ impl ProcsService for Server {
     }
 
     fn suspend(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error> {
-        let space = managed(&self.records, caller.process, powers, process)?.process.address_space();
+        let space = self.managed(caller.process, powers, process)?.process.address_space();
         self.records.set_state(process, State::Suspended)?;
         space.suspend_account(true).map_err(|_| Error::Internal)
     }
 
     fn resume(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error> {
-        let space = managed(&self.records, caller.process, powers, process)?.process.address_space();
+        let space = self.managed(caller.process, powers, process)?.process.address_space();
         if self.records.get(process)?.status().state != State::Suspended {
             return Err(Error::WrongState);
         }
@@ -326,6 +326,11 @@ impl ProcsService for Server {
             return Err(Error::NotAllowed);
         }
         self.records.visitors.admit(client, ceiling)
+    }
+
+    fn memory(&mut self, process: u64) -> Result<Option<u64>, Error> {
+        self.records.get(process)?;
+        self.spawner.memory(process)
     }
 
     fn load(&mut self) -> Result<u64, Error> {

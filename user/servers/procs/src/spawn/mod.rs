@@ -26,8 +26,10 @@ use tench_loader::fault::Layout;
 use tench_loader::information::Description;
 use tench_loader::{LoadError, Machine, Process, Program, Shown, Source, Window, objects};
 use tench_mem_interface::Mem;
-use tench_mem_interface::protocol::NO_QUOTA;
+use tench_mem_interface::protocol::{Error as MemoryError, NO_QUOTA};
+use tench_procs_interface::pid;
 use tench_procs_interface::protocol::{Defect, Error, MAX_LOADED};
+use tench_protocol::Failure;
 use tench_sys::{Cap, Endpoint, Error as KernelError, OWN_CSPACE};
 
 pub use self::builder::{ProcessBuilder, stack_size};
@@ -121,6 +123,17 @@ impl Spawner {
     /// Changes the memory quota of a process that has been loaded.
     pub fn set_quota(&self, process: u64, bytes: u64) -> Result<(), Error> {
         self.mem.set_quota(process, bytes).map_err(|_| Error::OutOfMemory)
+    }
+
+    /// Returns how many bytes of memory a process uses, if it has an account.
+    pub fn memory(&self, process: u64) -> Result<Option<u64>, Error> {
+        // The memory server's own account has the same number on every core.
+        let account = if pid::split_pid(process).1 == pid::MEM { pid::MEM } else { process };
+        match self.mem.next_account(account - 1) {
+            Ok(found) => Ok((found.process == account).then_some(found.used)),
+            Err(Failure::Refused(MemoryError::NoSuchAccount)) => Ok(None),
+            Err(_) => Err(Error::Internal),
+        }
     }
 
     /// Opens the account of a process, if it has a memory limit: its use also counts for its parent. An account that is

@@ -82,7 +82,7 @@ pub struct Supervision {
     supervisor: Supervisor<Plan, Connecting>,
     /// Ended waits for servers, with their outcomes.
     connections: Vec<(Outcome, Connecting)>,
-    /// The monitor's process on a further core, without which the core stops.
+    /// The monitor's process: a further core stops without it.
     link: Option<u64>,
     /// Slot in which a capability is made before it is sent.
     outgoing: CapAddress,
@@ -142,9 +142,14 @@ impl Supervision {
         self.supervisor.add(restarts.name.leak(), plan, policy, process).map_err(|_| Error::Exists)
     }
 
-    /// Makes this core stop when a process ends.
-    pub const fn stop_without(&mut self, process: u64) {
+    /// Notes which process is the monitor: a further core stops when it ends.
+    pub const fn set_link(&mut self, process: u64) {
         self.link = Some(process);
+    }
+
+    /// Returns the monitor's process.
+    pub const fn link(&self) -> Option<u64> {
+        self.link
     }
 
     /// Notes that a process has been stopped. If it is a supervised server, nobody gets a capability to it any more.
@@ -164,7 +169,9 @@ impl Supervision {
             _ => "has ended",
         };
         match verdict {
-            Verdict::NotSupervised if self.link == Some(process) => self.stop_core(process, name, how),
+            Verdict::NotSupervised if self.link == Some(process) && own_core() != 0 => {
+                self.stop_core(process, name, how)
+            }
             Verdict::NotSupervised => {}
             Verdict::Again(name) => {
                 self.say(&format!("procs: {name} (pid {}) {how}; it is started again\n", Shown(process)))
