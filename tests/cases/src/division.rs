@@ -179,6 +179,6 @@ fn counted_randomly(stage: &mut Stage) -> Outcome {
         }
         equal!(counted, total);
     }
-    check!(splits > 20 && made > 100);
+    check!(splits > 20 && made > 50);
     Ok(())
 }

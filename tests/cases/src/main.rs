@@ -117,8 +117,9 @@ const CASES: &[&[Case]] = &[
     sessions::CASES,
     processes::CASES,
     programs::CASES,
-    killing::CASES,
+    // Before the next, which leaves servers with all the memory that they may ever need.
     exhaustion::CASES,
+    killing::CASES,
     streams::CASES,
     time::CASES,
     cyclic::CASES,
