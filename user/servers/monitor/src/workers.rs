@@ -88,17 +88,17 @@ pub struct Pool<O> {
     shared: Arc<Shared>,
     members: Vec<Member<O>>,
     limit: usize,
-    /// Priority of the workers: the monitor's own.
+    /// The monitor's own priority, which is the highest that a worker may have.
     priority: u8,
 }
 
 impl<O> Pool<O> {
     /// Returns a pool without workers, which starts at most `limit`. Called before the monitor serves anybody: while it
-    /// does, its priority is its client's, which no worker may have.
+    /// does, its priority is its client's, which may be too high for a worker.
     pub fn new(limit: usize, services: Arc<Services>, wake: Cap<Notification>) -> Result<Pool<O>> {
-        let priority = Cap::<Thread>::new(slot::THREAD).query()?.priority;
+        let priority = own_priority()?;
         let shared = Arc::new(Shared { services, done: Mutex::new(Vec::new()), wake });
-        Ok(Pool { shared, members: Vec::new(), limit, priority: priority as u8 })
+        Ok(Pool { shared, members: Vec::new(), limit, priority })
     }
 
     /// Returns an idle or a new worker.
@@ -136,7 +136,8 @@ impl<O> Pool<O> {
             is_cancelled: AtomicBool::new(false),
         });
         let (own, shared) = (Arc::clone(&worker), Arc::clone(&self.shared));
-        let builder = thread::Builder::new().stack_size(STACK).priority(self.priority).name("worker");
+        let priority = own_priority().map_or(self.priority, |now| now.min(self.priority));
+        let builder = thread::Builder::new().stack_size(STACK).priority(priority).name("worker");
         let handle = builder.spawn(move || own.work(number, &shared)).ok()?;
         let (thread, context) = (handle.thread()?, handle.scheduling()?);
         // The thread never ends.
@@ -182,6 +183,11 @@ impl<O> Pool<O> {
         }
         is_over
     }
+}
+
+/// Returns the priority that the main thread has now: while it serves a client, that client's.
+fn own_priority() -> Result<u8> {
+    Ok(Cap::<Thread>::new(slot::THREAD).query()?.priority as u8)
 }
 
 impl Worker {
