@@ -1,8 +1,5 @@
 //! Accounts: whose time was used, and which threads may run.
 
-mod common;
-
-use common::{check, interrupt_at};
 use proptest::prelude::*;
 use tench_abi::layout::{UNBIND, slot};
 use tench_abi::{Error, Kind, Operation, Rights, Tag};
@@ -11,6 +8,8 @@ use tench_arch_host::{Host, Machine};
 use tench_kernel::Kernel;
 use tench_kernel::object::Ref;
 use tench_kernel::thread::{Binding, Thread, ThreadState};
+
+use crate::common::{check, interrupt_at};
 
 /// A thread, with its capabilities in the first thread's CSpace.
 #[derive(Clone, Copy, Debug)]

@@ -1,14 +1,13 @@
 //! Deletion of nodes and threads in every shape: nested, in cycles, in threads, preempted at each preemption point.
 
-mod common;
-
-use common::{capabilities, check, interrupt_at, let_work, take_over, watermark, worker};
 use proptest::prelude::*;
 use tench_abi::layout::slot;
 use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{RAM, RAM_MEDIUM, at};
 use tench_kernel::slot::flag;
+
+use crate::common::{capabilities, check, interrupt_at, let_work, take_over, watermark, worker};
 
 /// Entries of the first thread's root CNode in which the tests install nodes.
 const INDEX: u64 = 1;

@@ -1,10 +1,7 @@
 //! Other cores: which ones exist, starting them, and notifying them by doorbells.
 
-mod common;
-
 use std::mem::offset_of;
 
-use common::{capabilities, check};
 use tench_abi::boot::BootInfo;
 use tench_abi::layout::address::PROCESS_INFO;
 use tench_abi::layout::slot;
@@ -14,6 +11,8 @@ use tench_arch_host::Machine;
 use tench_arch_host::host::{CORES, TIMER_INTERRUPT};
 use tench_arch_host::machine::{RAM, ResultRegisters, at};
 use tench_arch_host::translation::walk;
+
+use crate::common::{capabilities, check};
 
 const CONTROL: u64 = at(slot::INTERRUPT_CONTROL);
 const KERNEL: u64 = at(slot::KERNEL);

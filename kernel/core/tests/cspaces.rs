@@ -1,12 +1,11 @@
 //! CSpaces: which slots can be named, through which capability, and which errors the operations return.
 
-mod common;
-
-use common::check;
 use tench_abi::layout::slot;
 use tench_abi::{Error, Kind, Operation, Rights};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{RAM, at};
+
+use crate::common::check;
 
 /// Makes a root CNode of four entries with a node of 256 slots in entry 2. Returns the root's address.
 fn other_cspace(machine: &mut Machine) -> u64 {

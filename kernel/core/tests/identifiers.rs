@@ -1,8 +1,5 @@
 //! More address spaces than identifiers (ASIDs): they can be made, and each thread sees its own memory.
 
-mod common;
-
-use common::check;
 use tench_abi::layout::slot;
 use tench_abi::memory::MapFlags;
 use tench_abi::{Kind, Operation};
@@ -11,6 +8,8 @@ use tench_arch_host::{Host, Machine};
 use tench_kernel::Arch;
 use tench_kernel::object::Ref;
 use tench_kernel::thread::Thread;
+
+use crate::common::check;
 
 /// Address of each space's page.
 const ADDRESS: u64 = 0x20_3000;

@@ -1,13 +1,12 @@
 //! Powers of kernel capabilities: without a badge, a capability permits everything; with one, what the badge's powers
 //! say.
 
-mod common;
-
-use common::{capabilities, check};
 use tench_abi::layout::slot;
 use tench_abi::{Error, Kind, Operation, Powers, Rights, power};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{RAM_SMALL, at};
+
+use crate::common::{capabilities, check};
 
 const KERNEL: u64 = at(slot::KERNEL);
 const ALL: u64 = Rights::all().bits() as u64;

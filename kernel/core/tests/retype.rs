@@ -1,12 +1,11 @@
 //! Retype: the contents of the memory, and events at its preemption points.
 
-mod common;
-
-use common::{capabilities, check, interrupt_at, let_work, take_over, watermark, worker};
 use tench_abi::layout::{WATERMARK, slot};
 use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{ARCHIVE, RAM, RAM_MEDIUM, at};
+
+use crate::common::{capabilities, check, interrupt_at, let_work, take_over, watermark, worker};
 
 /// Returns the physical address of a capability's memory.
 fn physical_address(machine: &mut Machine, address: u64) -> u64 {

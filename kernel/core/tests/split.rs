@@ -1,14 +1,13 @@
 //! Splitting untyped memory that is in use, and counting its children. The model of `capabilities.rs` covers both where
 //! no preemption point is passed; these are the cases with one, and the cases with many children.
 
-mod common;
-
-use common::{capabilities, check, interrupt_at, let_work, take_over, watermark, worker};
 use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{RAM, RAM_MEDIUM};
 use tench_kernel::object::Ref;
 use tench_kernel::thread::Thread;
+
+use crate::common::{capabilities, check, interrupt_at, let_work, take_over, watermark, worker};
 
 /// Half the size of `RAM`.
 const HALF: u64 = 8 << 20;

@@ -6,8 +6,8 @@ use tench_abi::{Error, Kind, Operation};
 use tench_kernel::helping::heights::MAX_HEIGHT;
 use tench_kernel::thread::{ThreadState, blocker};
 
-use crate::actors::{Actor, Stage};
-use crate::{CHAIN, chain};
+use super::actors::{Actor, Stage};
+use super::{CHAIN, chain};
 
 #[test]
 fn a_chain_of_servers_runs_on_the_time_of_who_waits() {

@@ -10,7 +10,7 @@ use tench_kernel::helping::heights::MAX_HELPER;
 use tench_kernel::scheduler;
 use tench_kernel::thread::{ThreadState, blocker};
 
-use crate::actors::{Actor, Stage};
+use super::actors::{Actor, Stage};
 
 /// Number of servers: the first waits for the second, which waits for the third.
 const SERVERS: usize = 3;

@@ -4,8 +4,8 @@
 use tench_abi::{Kind, Operation};
 use tench_kernel::object::Ref;
 
-use crate::actors::{Actor, Stage};
-use crate::{CHAIN, chain};
+use super::actors::{Actor, Stage};
+use super::{CHAIN, chain};
 
 /// Returns for each actor the context on which it runs, its height, and its priority.
 fn standings(stage: &mut Stage, actors: &[Actor]) -> Vec<(Option<usize>, u8, i16)> {

@@ -3,7 +3,7 @@
 use tench_abi::{Kind, Operation, Tag};
 use tench_kernel::thread::ThreadState;
 
-use crate::actors::{Actor, Stage};
+use super::actors::{Actor, Stage};
 
 #[test]
 fn a_signal_to_a_server_runs_on_the_servers_own_time() {

@@ -3,8 +3,8 @@
 use tench_abi::{Error, Kind, Operation, Rights};
 use tench_kernel::thread::ThreadState;
 
-use crate::actors::{Actor, Stage};
-use crate::{ENDS, chain};
+use super::actors::{Actor, Stage};
+use super::{ENDS, chain};
 
 #[test]
 fn without_service_nobody_helps_from_the_queue() {

@@ -7,7 +7,7 @@ use tench_abi::{Kind, Operation, Tag};
 use tench_kernel::scheduler;
 use tench_kernel::thread::ThreadState;
 
-use crate::actors::{Actor, Stage};
+use super::actors::{Actor, Stage};
 
 /// Six threads.
 struct Play {

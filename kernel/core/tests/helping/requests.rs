@@ -7,8 +7,8 @@ use tench_kernel::helping::UNCAPPED;
 use tench_kernel::helping::heights::MAX_HEIGHT;
 use tench_kernel::thread::ThreadState;
 
-use crate::ENDS;
-use crate::actors::Stage;
+use super::ENDS;
+use super::actors::Stage;
 
 #[test]
 fn a_server_of_high_priority_works_at_its_clients() {

@@ -8,7 +8,7 @@ use tench_abi::fault::Class;
 use tench_abi::{Kind, Operation};
 use tench_kernel::thread::ThreadState;
 
-use crate::actors::Stage;
+use super::actors::Stage;
 
 /// The way in which a server loses the reply object with which it has received last.
 #[derive(Clone, Copy, Debug)]

@@ -1,13 +1,10 @@
 //! Remote capabilities: exported ones stay, and imported ones are used like any others. One test for each error, and
 //! what deleting and revoking do around capabilities that stay.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod containers;
 mod preempted;
 mod revoking;
 
-use common::{capabilities, check, interrupt_at, let_work, take_over, watermark, worker};
 use tench_abi::layout::slot;
 use tench_abi::memory::MapFlags;
 use tench_abi::{Error, Kind, Operation, Rights};
@@ -15,6 +12,8 @@ use tench_arch_host::Machine;
 use tench_arch_host::machine::{DEVICE, RAM, RAM_SMALL, at};
 use tench_arch_host::memory::RAM_START;
 use tench_kernel::slot::flag;
+
+use crate::common::{capabilities, check, interrupt_at, let_work, take_over, watermark, worker};
 
 const KERNEL: u64 = at(slot::KERNEL);
 /// Address of RAM in no boot untyped, which stands for another core's.
