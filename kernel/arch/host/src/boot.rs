@@ -17,6 +17,8 @@ use crate::memory::RAM_START;
 
 /// Size of RAM in bytes.
 const MEMORY: usize = 32 << 20;
+/// Size in bytes of the part of RAM, from its start, in which boot writes without marking pages.
+pub const BOOT_MEMORY: usize = 1 << 20;
 /// Physical address of the RAM disk: one page of header, one of program; the rest is the archive.
 const RAMDISK: u64 = RAM_START + (1 << 20);
 /// Size of the RAM disk in bytes.
@@ -65,9 +67,7 @@ pub const FREE: u64 = 128;
 /// Boots a kernel and returns it with its first thread, which runs. The state was allocated as a box.
 pub fn boot() -> (NonNull<State<Host>>, Ref<Thread>) {
     let mut host = Host::new(MEMORY);
-    for word in (0..RAMDISK_SIZE).step_by(8) {
-        host.memory.write(RAMDISK + word, !word);
-    }
+    host.memory.fill(RAMDISK, RAMDISK_SIZE as usize, |offset| !offset);
     let idle = host.memory.base() + RAM_START as usize;
     let layout = Layout::new::<State<Host>>();
     // SAFETY: the state is not of size 0.

@@ -18,6 +18,7 @@ use tench_kernel::thread::{THREAD_OFFSET, Thread};
 use tench_kernel::{Cap, Ref, SlotRef};
 
 use crate::Machine;
+use crate::boot::BOOT_MEMORY;
 use crate::host::{Host, Registers};
 use crate::translation;
 
@@ -179,7 +180,7 @@ impl Machine {
     /// function empties the translation cache.
     pub fn save_all(&mut self) -> (Regions, Image) {
         self.host().cache = translation::Cache::default();
-        self.host().memory.mark_found();
+        self.host().memory.mark_found(BOOT_MEMORY);
         // Most of the memory is frames of zeros, to which the kernel writes messages at most.
         for cap in self.capabilities(Kind::Frame) {
             self.host().memory.unmark_zeros(cap.object, cap.size());
@@ -233,6 +234,7 @@ mod tests {
     use tench_abi::Operation;
 
     use super::*;
+    use crate::memory::RAM_START;
 
     /// Returns a machine with two threads, an image of it, and the second thread.
     fn machine() -> (Machine, Regions, Image, Ref<Thread>) {
@@ -267,6 +269,18 @@ mod tests {
             m.restore_all(&regions, &image);
             assert!(m.is_unchanged(&regions, &image, first), "change {i} is not taken back");
         }
+    }
+
+    #[test]
+    fn outside_of_an_image_are_zeros() {
+        let (mut m, regions, image, other) = machine();
+        m.call_as(other, Operation::Yield, &[]).ok();
+        m.restore_all(&regions, &image);
+        let base = m.host().memory.base() + RAM_START as usize;
+        let pages = (base..base + m.host().memory.size()).step_by(PAGE_SIZE);
+        let stray: Vec<usize> =
+            pages.filter(|page| !regions.contains(*page) && !m.host().memory.is_zero(*page)).collect();
+        assert!(stray.is_empty(), "{stray:x?}");
     }
 
     #[test]

@@ -78,6 +78,18 @@ impl Memory {
         unsafe { pointer.write_volatile(word) }
     }
 
+    /// Fills `length` bytes from a physical address on with words; `word` returns the one at an offset in bytes.
+    pub fn fill(&mut self, physical: u64, length: usize, word: impl Fn(u64) -> u64) {
+        let address = self.base().wrapping_add(physical as usize);
+        assert!(address.is_multiple_of(8) && length.is_multiple_of(8), "no words: {physical:#x} + {length:#x}");
+        self.mark(address, length);
+        let pointer: *mut u64 = std::ptr::with_exposed_provenance_mut(address);
+        // SAFETY: the range lies in the buffer (asserted by `mark`) and is aligned (asserted). As in `write`, the
+        // borrow implies that no kernel accesses it meanwhile.
+        let words = unsafe { std::slice::from_raw_parts_mut(pointer, length / 8) };
+        words.iter_mut().zip((0..).step_by(8)).for_each(|(place, offset)| *place = word(offset));
+    }
+
     /// Fills part of the buffer with zeros.
     pub fn zero(&mut self, address: usize, length: usize) {
         assert!(self.contains(address, length), "zeroing outside of RAM: {address:#x} + {length:#x}");
@@ -96,9 +108,9 @@ impl Memory {
         }
     }
 
-    /// Marks all pages that hold anything but zeros.
-    pub fn mark_found(&mut self) {
-        for page in (self.start..self.start + self.size).step_by(PAGE_SIZE) {
+    /// Marks those of the first `length` bytes' pages that hold anything but zeros.
+    pub fn mark_found(&mut self, length: usize) {
+        for page in (self.start..self.start + length).step_by(PAGE_SIZE) {
             if !self.is_zero(page) {
                 self.mark(page, PAGE_SIZE);
             }
@@ -106,7 +118,7 @@ impl Memory {
     }
 
     /// Returns true if a page holds nothing but zeros.
-    fn is_zero(&self, page: usize) -> bool {
+    pub fn is_zero(&self, page: usize) -> bool {
         let physical = (page - self.base()) as u64;
         (physical..physical + PAGE_SIZE as u64).step_by(8).all(|address| self.read(address) == 0)
     }

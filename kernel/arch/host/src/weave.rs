@@ -10,7 +10,8 @@
 //! soon as none of them is to continue. Decisions are carried out through the scheduler's own queues, so the switches
 //! are those that an interrupt would cause.
 //!
-//! [`Orders`] enumerates all sequences of decisions: each is played on a new machine, because a machine cannot go back.
+//! [`Orders`] enumerates all sequences of decisions: each is played from the start, on a new machine or on one that was
+//! restored from an [image](crate::image), because no thread can go back in the kernel.
 
 use std::cell::RefCell;
 use std::rc::Rc;

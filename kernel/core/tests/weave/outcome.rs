@@ -6,6 +6,7 @@ use tench_abi::layout::WATERMARK;
 use tench_abi::{Error, Kind, Operation, Rights};
 use tench_arch_host::Machine;
 use tench_arch_host::check::Inventory;
+use tench_arch_host::image::{Image, Regions};
 use tench_arch_host::machine::{ARCHIVE, LARGE_DEVICE, RAM, RAM_MEDIUM};
 use tench_arch_host::snapshot::snapshot;
 use tench_arch_host::weave::{Call, End, Orders, Policy, Weave};
@@ -24,16 +25,60 @@ pub struct Outcome {
     pub state: String,
 }
 
-/// Returns a weave of some subjects, one actor each, and the actors.
-pub fn weave(subjects: &[&Subject]) -> (Weave, Vec<Ref<Thread>>) {
+/// A world of some subjects, one actor each, to which a machine returns for each weave.
+struct Start<'s> {
+    subjects: &'s [&'s Subject],
+    actors: Vec<Ref<Thread>>,
+    regions: Regions,
+    image: Image,
+    /// The machine, unless a weave has it.
+    machine: Option<Machine>,
+}
+
+impl<'s> Start<'s> {
+    fn new(subjects: &'s [&'s Subject]) -> Start<'s> {
+        let World { mut machine, actors } = world(subjects);
+        let (regions, image) = machine.save_all();
+        Start { subjects, actors, regions, image, machine: Some(machine) }
+    }
+
+    /// Returns a weave of the subjects.
+    fn weave(&mut self) -> Weave {
+        let mut machine = self.machine.take().expect("the last weave has ended");
+        machine.restore_all(&self.regions, &self.image);
+        begin(self.subjects, machine, &self.actors)
+    }
+
+    /// Ends a weave.
+    fn end(&mut self, weave: Weave) {
+        self.machine = Some(weave.machine);
+    }
+
+    /// Returns the outcome of a weave that has run.
+    fn outcome(&self, weave: &mut Weave) -> Outcome {
+        weave.machine.mark_ipc_buffers();
+        outcome(weave, &self.actors)
+    }
+}
+
+fn world(subjects: &[&Subject]) -> World {
     let parts = subjects.iter().fold(0, |parts, subject| parts | subject.parts);
-    let World { machine, actors } = World::new(parts, subjects.len());
+    World::new(parts, subjects.len())
+}
+
+fn begin(subjects: &[&Subject], machine: Machine, actors: &[Ref<Thread>]) -> Weave {
     let calls = |(i, subject): (usize, &&Subject)| {
         let calls = (subject.calls)(i as u64).into_iter();
         if subject.parts & part::APART == 0 { calls.collect() } else { calls.map(apart).collect() }
     };
     let calls: Vec<Vec<Call>> = subjects.iter().enumerate().map(calls).collect();
-    (Weave::new(machine, actors.iter().copied().zip(calls).collect()), actors)
+    Weave::new(machine, actors.iter().copied().zip(calls).collect())
+}
+
+/// Returns a weave of some subjects, one actor each, and the actors.
+pub fn weave(subjects: &[&Subject]) -> (Weave, Vec<Ref<Thread>>) {
+    let World { machine, actors } = world(subjects);
+    (begin(subjects, machine, &actors), actors)
 }
 
 /// Returns the outcome of a weave that has run.
@@ -111,11 +156,12 @@ fn policy(first: usize, stop: usize) -> Policy {
 }
 
 /// Runs a pair with that policy. Returns the outcome, and the number of preemption points of `first`.
-fn play(pair: [&Subject; 2], first: usize, stop: usize) -> (Outcome, usize) {
-    let (mut run, actors) = weave(&pair);
+fn play(start: &mut Start<'_>, first: usize, stop: usize) -> (Outcome, usize) {
+    let mut run = start.weave();
     run.run(policy(first, stop));
-    let outcome = outcome(&mut run, &actors);
-    (outcome, run.points()[first])
+    let (outcome, points) = (start.outcome(&mut run), run.points()[first]);
+    start.end(run);
+    (outcome, points)
 }
 
 impl References {
@@ -123,21 +169,23 @@ impl References {
     pub fn of(pair: [&Subject; 2]) -> References {
         let mut references =
             References { operations: pair.map(|subject| subject.points), known: Vec::new(), points: [0; 2] };
+        let mut start = Start::new(&pair);
         for first in 0..2 {
-            let (outcome, points) = play(pair, first, usize::MAX);
+            let (outcome, points) = play(&mut start, first, usize::MAX);
             references.points[first] = points;
             references.add(["AB", "BA"][first], None, outcome);
             let steps = points + (pair[first].calls)(0).len();
             for stop in 0..steps {
-                let (outcome, _) = play(pair, first, stop);
+                let (outcome, _) = play(&mut start, first, stop);
                 references.add(&format!("{}{stop}{}", ["A", "B"][first], ["B", "A"][first]), Some(first), outcome);
             }
             if let Some(remainder) = pair[first].remainder() {
                 let mut cut = pair;
                 cut[first] = &remainder;
+                let mut start = Start::new(&cut);
                 for begins in 0..2 {
                     let name = [["aB", "Ba"], ["Ab", "bA"]][first][usize::from(begins != first)];
-                    references.add(name, Some(first), play(cut, begins, usize::MAX).0);
+                    references.add(name, Some(first), play(&mut start, begins, usize::MAX).0);
                     references.known.last_mut().expect("added").refused = true;
                 }
             }
@@ -264,12 +312,13 @@ pub struct Explored {
 pub fn explore(pair: [&Subject; 2], references: &References) -> Explored {
     let mut explored = Explored::default();
     let mut seen = HashSet::new();
+    let mut start = Start::new(&pair);
     let mut next = Some(Orders::default());
     while let Some(orders) = next {
         let shown = Shown { subjects: &pair, choices: orders.choices() };
-        let (mut run, actors) = weave(&pair);
+        let mut run = start.weave();
         let orders = orders.play(&mut run);
-        let outcome = outcome(&mut run, &actors);
+        let outcome = start.outcome(&mut run);
         if references.is_sequential(&outcome) {
             explored.sequential += 1;
         } else if !references.judge(&outcome) {
@@ -285,6 +334,7 @@ pub fn explore(pair: [&Subject; 2], references: &References) -> Explored {
         explored.orders += 1;
         assert!(explored.orders < 13_000, "{} and {} pass too many preemption points", pair[0].name, pair[1].name);
         next = orders.next();
+        start.end(run);
     }
     explored
 }

@@ -224,9 +224,7 @@ pub fn apart(mut call: Call) -> Call {
 /// Fills the pool with words that are not zero.
 fn soil(m: &mut Machine) {
     let start = m.cap(p::POOL).object as u64 - m.host().memory.base() as u64;
-    for offset in (0..1 << POOL_BITS).step_by(8) {
-        m.host().memory.write(start + offset, 0x5a5a_0000_0000_a5a5 ^ offset);
-    }
+    m.host().memory.fill(start, 1 << POOL_BITS, |offset| 0x5a5a_0000_0000_a5a5 ^ offset);
 }
 
 /// Makes a node of 256 slots that holds the last capabilities to an endpoint, a notification, a reply object and a
