@@ -94,6 +94,16 @@ impl Boot {
         name
     }
 
+    /// Returns about how many seconds it takes.
+    pub const fn seconds(self) -> u32 {
+        match (self.part, self.kernel, self.cores) {
+            (_, Kernel::Measuring | Kernel::MeasuringNonPreemptible, _) => 10,
+            (Part::Cases, ..) => 160,
+            (Part::Attacks, _, 1) => 230,
+            (Part::Attacks, ..) => 360,
+        }
+    }
+
     /// Returns what it does.
     pub const fn what(self) -> &'static str {
         match self.part {

@@ -9,28 +9,77 @@ use super::Target;
 use super::report::Report;
 use crate::process;
 
-/// Stages, and cargo's arguments for each. Programs for the target have their logic, and so their tests, in libraries.
-/// The kernel and its model are tested a second time without preemption points: only these three are rebuilt.
-const STAGES: [(&str, &[&str]); 3] = [
-    ("host", &["--workspace", "--no-fail-fast", "--lib", "--bin", env!("CARGO_BIN_NAME"), "--test", "*"]),
-    (
-        "host/non-preemptible",
-        &[
-            "--no-default-features",
-            "--no-fail-fast",
-            "--lib",
-            "--test",
-            "*",
-            "-p",
-            "tench-kernel",
-            "-p",
-            "tench-arch-host",
-            "-p",
-            "tench-model",
-        ],
-    ),
-    ("host/documentation", &["--doc"]),
-];
+/// Tests of the host that one cargo invocation builds and runs.
+#[derive(Clone, Copy)]
+pub struct Stage {
+    /// Name of the stage.
+    pub name: &'static str,
+    /// Description of the tests.
+    pub what: &'static str,
+    /// Seconds that it takes on one processor, about.
+    pub seconds: u32,
+    /// Arguments for cargo, before the test programs' names.
+    arguments: &'static [&'static str],
+    /// Names of the test programs, which may be patterns.
+    programs: &'static [&'static str],
+}
+
+/// Arguments by which cargo selects the same packages, so that all stages with them share one build.
+const WORKSPACE: &[&str] = &["--workspace", "--no-fail-fast"];
+
+impl Stage {
+    /// All stages. Programs for the target have their logic, and so their tests, in libraries. Test programs that take
+    /// long are stages of their own, so that two workers share them. The kernel and its model are tested a second time
+    /// without preemption points: only these three are rebuilt.
+    pub const ALL: [Stage; 5] = [
+        Stage {
+            name: "host",
+            what: "what runs on this machine, by cargo test",
+            seconds: 450,
+            arguments: &["--workspace", "--no-fail-fast", "--lib", "--bin", env!("CARGO_BIN_NAME")],
+            // All but those of the next two stages.
+            programs: &["[!sw]*", "s[!m]*", "w[!e]*"],
+        },
+        Stage {
+            name: "host/weave",
+            what: "system calls of several threads, in every order",
+            seconds: 90,
+            arguments: WORKSPACE,
+            programs: &["weave"],
+        },
+        Stage {
+            name: "host/small-scope",
+            what: "every sequence of three system calls in a small universe",
+            seconds: 110,
+            arguments: WORKSPACE,
+            programs: &["small_scope"],
+        },
+        Stage {
+            name: "host/non-preemptible",
+            what: "the kernel and its model without preemption points",
+            seconds: 200,
+            arguments: &[
+                "--no-default-features",
+                "--no-fail-fast",
+                "--lib",
+                "-p",
+                "tench-kernel",
+                "-p",
+                "tench-arch-host",
+                "-p",
+                "tench-model",
+            ],
+            programs: &["*"],
+        },
+        Stage {
+            name: "host/documentation",
+            what: "the examples of the documentation",
+            seconds: 20,
+            arguments: &["--doc"],
+            programs: &[],
+        },
+    ];
+}
 
 /// A long test of the kernel's model.
 pub struct Long {
@@ -73,16 +122,14 @@ impl Long {
     ];
 }
 
-pub fn run(target: &Target, report: &Report) -> Result<()> {
-    for (name, arguments) in STAGES {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
-        command.current_dir(&target.workspace.root).env("CARGO_TARGET_DIR", &target.workspace.target);
-        command.arg("test").args(arguments);
-        report.say(&format!("cargo test {}", arguments.join(" ")));
-        run_cargo(name, &mut command, report)?;
-    }
-    Ok(())
+/// Runs a stage.
+pub fn run(target: &Target, stage: Stage, report: &Report) -> Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(&target.workspace.root).env("CARGO_TARGET_DIR", &target.workspace.target);
+    command.arg("test").args(stage.arguments).args(stage.programs.iter().flat_map(|program| ["--test", program]));
+    report.say(&process::describe(&command));
+    run_cargo(stage.name, &mut command, report).map(drop)
 }
 
 /// Runs a long test, which reports its own progress.
@@ -154,6 +201,24 @@ mod tests {
         assert_eq!(parse_result("test a::b ... ok"), None);
         assert!(is_worth_showing(line) && !is_worth_showing("test a::b ... ok"));
         assert!(!is_worth_showing("test result: ok. 0 passed; 0 failed; 0 ignored"));
+    }
+
+    #[test]
+    fn each_test_program_of_the_workspace_has_one_stage() {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        let metadata: serde_json::Value =
+            serde_json::from_str(&process::output(&mut command).expect("cargo runs")).expect("JSON");
+        let packages = metadata["packages"].as_array().expect("packages").iter();
+        let targets = packages.flat_map(|package| package["targets"].as_array().expect("targets"));
+        let tests = targets.filter(|target| target["kind"][0] == "test").map(|target| target["name"].as_str());
+        let stages = Stage::ALL.iter().filter(|stage| stage.arguments == WORKSPACE);
+        let apart: Vec<&str> = stages.flat_map(|stage| stage.programs).copied().collect();
+        assert!(tests.clone().flatten().filter(|name| apart.contains(name)).count() == 2, "{apart:?} exist");
+        for name in tests.flatten() {
+            let is_left_out = name.starts_with("sm") || name.starts_with("we");
+            assert_eq!(is_left_out, apart.contains(&name), "the first stage's patterns and {name}");
+        }
     }
 
     #[test]

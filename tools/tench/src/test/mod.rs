@@ -3,7 +3,7 @@
 //! | name | what | module |
 //! |---|---|---|
 //! | `check/NAME` | format, lints, documentation | [`crate::check`] |
-//! | `host` | everything that `cargo test` runs on this machine, the kernel and its model also without preemption points | [`host`] |
+//! | `host`, `host/NAME` | everything that `cargo test` runs on this machine, the kernel and its model also without preemption points | [`host`] |
 //! | `crash` | reports when the kernel or an essential server fails | [`crash`] |
 //! | `machines` | machines that differ from the usual one | [`machines`] |
 //! | `help/NAME` | every program prints its usage if it is asked to | [`help`] |
@@ -20,7 +20,8 @@
 //! | `host/long/NAME` | with `--long` only: long tests | [`host`] |
 //!
 //! The booted systems are built once, by one cargo invocation. The checks come first, since they are quick and whoever
-//! breaks one wants to know at once; all other tests are shared among as many workers as the machine has processors.
+//! breaks one wants to know at once; all other tests are shared among as many workers as the machine has processors,
+//! those that take longest first, so that no worker is alone at the end.
 
 mod authority;
 mod cases;
@@ -54,7 +55,7 @@ use report::Report;
 /// A test as `--list` and the filter see it.
 enum Test {
     Check(Check),
-    Host,
+    Host(host::Stage),
     Crash,
     Machines,
     Help,
@@ -71,7 +72,7 @@ impl Test {
     fn name(&self) -> String {
         match self {
             Test::Check(check) => format!("check/{}", check.name),
-            Test::Host => "host".to_owned(),
+            Test::Host(stage) => stage.name.to_owned(),
             Test::Crash => "crash".to_owned(),
             Test::Machines => "machines".to_owned(),
             Test::Help => "help".to_owned(),
@@ -89,7 +90,7 @@ impl Test {
     fn what(&self) -> Option<&'static str> {
         Some(match self {
             Test::Check(_) | Test::Scenario(_) | Test::Figures(_) => return None,
-            Test::Host => "everything that runs on this machine, by cargo test",
+            Test::Host(stage) => stage.what,
             Test::Crash => "reports when the kernel or a server fails",
             Test::Machines => "machines that differ from the usual one",
             Test::Help => "what programs say about themselves",
@@ -101,10 +102,23 @@ impl Test {
         })
     }
 
+    /// Returns about how many seconds it takes on one processor, if that is more than most take.
+    fn seconds(&self) -> u32 {
+        match self {
+            Test::Host(stage) => stage.seconds,
+            Test::Cases(boot) => boot.seconds(),
+            Test::Crash => 70,
+            // Unoptimised programs are built for their run alone.
+            Test::Figures(experiment) => experiment.runs.iter().map(|run| if run.optimised { 15 } else { 110 }).sum(),
+            Test::Long(_) => 3600,
+            _ => 10,
+        }
+    }
+
     /// Returns the system descriptions that it boots.
     fn systems(&self) -> Vec<&'static str> {
         match self {
-            Test::Check(_) | Test::Host | Test::Long(_) => Vec::new(),
+            Test::Check(_) | Test::Host(_) | Test::Long(_) => Vec::new(),
             Test::Crash => vec![crash::SYSTEM, crash::SYSTEM_OF_SEVERAL],
             Test::Machines => vec![machines::SYSTEM],
             Test::Help => vec![help::SYSTEM],
@@ -205,7 +219,7 @@ fn run_one(test: &Test, target: &Target, bless: bool, report: &Report) {
     report.begin(&name, test.what());
     let outcome = match test {
         Test::Check(check) => judge(target.workspace, check, report),
-        Test::Host => host::run(target, report),
+        Test::Host(stage) => host::run(target, *stage, report),
         Test::Crash => crash::run(target, report),
         Test::Machines => machines::run(target, report),
         Test::Help => help::run(target, report),
@@ -226,7 +240,8 @@ fn run_one(test: &Test, target: &Target, bless: bool, report: &Report) {
 /// Returns the tests that there are, and that the filter selects: the checks first.
 fn select(workspace: &Workspace, options: &TestOptions) -> Result<Vec<Test>> {
     let mut tests: Vec<Test> = Check::ALL.into_iter().map(Test::Check).collect();
-    tests.extend([Test::Host, Test::Crash, Test::Machines, Test::Help]);
+    tests.extend(host::Stage::ALL.map(Test::Host));
+    tests.extend([Test::Crash, Test::Machines, Test::Help]);
     tests.extend(cases::Boot::ALL.map(Test::Cases));
     tests.extend([Test::Seed, Test::Isolation, Test::Authority]);
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
@@ -250,7 +265,8 @@ pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
     let report = Report::new(tests.len());
     let shared = Shared::new(workspace, &tests);
     let target = |worker: usize| Target { workspace, shared: &shared, label: format!("tests-{worker}") };
-    let (checks, others): (Vec<&Test>, Vec<&Test>) = tests.iter().partition(|test| matches!(test, Test::Check(_)));
+    let (checks, mut others): (Vec<&Test>, Vec<&Test>) = tests.iter().partition(|test| matches!(test, Test::Check(_)));
+    others.sort_by_key(|test| std::cmp::Reverse(test.seconds()));
     checks.iter().for_each(|check| run_one(check, &target(0), options.bless, &report));
 
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
