@@ -405,6 +405,12 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.executor.returned.pop()
     }
 
+    /// Returns the number of entries that count to senders' shares: one for each object on another core, each request
+    /// under way, and each transfer that was not taken.
+    pub fn charged(&self) -> usize {
+        self.executor.granters.taken() + self.executor.requesters.taken() + self.executor.mailbox.charged()
+    }
+
     /// Returns whether objects of this core are on others.
     pub fn has_exports(&self) -> bool {
         self.exported_caps() > 0
@@ -439,7 +445,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         for export in given_up {
             // The kernel keeps the exported capability until what was lent back from there is gone.
             if let Some(exported_cap) = self.executor.exported_caps.remove(&export) {
-                self.executor.granters.give_back(exported_cap.granter);
+                self.executor.granters.give_back(identity(exported_cap.granter));
                 if !self.executor.release(exported_cap.slot) {
                     self.executor.pending_unexports.push(exported_cap.slot);
                 }

@@ -20,7 +20,7 @@ use tench_monitor_interface::protocol::{Error as MonitorError, split_pid};
 pub(super) struct ExportedCap {
     pub slot: CapAddress,
     pub shape: Shape,
-    /// Core and process that first sent the object.
+    /// Badge of the process that first sent the object, with its core.
     pub granter: u64,
 }
 
@@ -288,7 +288,7 @@ impl<K: Kernel, P> Effects for Executor<K, P> {
 
     fn unexport(&mut self, object: ObjectId) {
         let Some(exported_cap) = self.exported_caps.remove(&object) else { return };
-        self.granters.give_back(exported_cap.granter);
+        self.granters.give_back(identity(exported_cap.granter));
         if !self.release(exported_cap.slot) {
             self.pending_unexports.push(exported_cap.slot);
         } else if exported_cap.is_own() && exported_cap.shape.kind == Kind::Untyped {

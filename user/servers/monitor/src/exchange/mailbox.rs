@@ -225,6 +225,11 @@ impl<P> Mailbox<P> {
         self.waiting.may_take(client)
     }
 
+    /// Returns the number of transfers that count to their senders.
+    pub const fn charged(&self) -> usize {
+        self.quota.taken()
+    }
+
     /// Removes receivers that no longer wait.
     pub fn forget(&mut self, has_gone: impl Fn(&P) -> bool) -> Vec<P> {
         let gone: Vec<(u64, P)> = self.waiting_receivers.extract_if(.., |(_, who)| has_gone(who)).collect();

@@ -385,7 +385,7 @@ impl World {
         self.run_until_idle();
         for (at, exchange) in self.cores.iter_mut().enumerate() {
             assert_eq!((at, exchange.count(), exchange.requests()), (at, (0, 0, 0), 0));
-            assert_eq!((at, exchange.faults()), (at, 0));
+            assert_eq!((at, exchange.faults(), exchange.charged()), (at, 0, 0));
             assert!(exchange.is_idle());
             let rest: Vec<Cap> = exchange.kernel().caps.values().filter(|cap| !cap.client).copied().collect();
             assert_eq!((at, rest), (at, vec![]));
