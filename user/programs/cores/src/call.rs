@@ -113,7 +113,7 @@ fn call_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         println!("core {core} called an endpoint of core {own} {calls} times, and core {own} one of core {core}'s");
         println!("it was revoked, and could not be called any more");
     }
-    settled(monitor, &before).map_err(|_| format!("endpoints are still in use: {:?}", monitor.exchanged()))
+    settled(monitor, &before)
 }
 
 /// Replies with each word increased by one, and the badge.

@@ -136,6 +136,7 @@ fn on_capabilities(words: &[&str]) -> Result<(), String> {
         ["traffic", steps] => traffic::traffic(several()?, steps, 1, false),
         ["traffic", steps, seed] => traffic::traffic(several()?, steps, number(seed)?, false),
         ["traffic", steps, seed, "kill"] => traffic::traffic(several()?, steps, number(seed)?, true),
+        ["rest"] => traffic::rest(several()?),
         ["agent", steps, seed] => traffic::agent(several()?, steps, seed),
         ["idle"] => refusals::idle(),
         ["granter", guest] => share::granter(several()?, number(guest)?),

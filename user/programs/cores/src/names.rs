@@ -15,7 +15,7 @@ use tench_procs_interface::pid::Shown;
 use tench_procs_interface::protocol::State;
 
 use crate::processes::{on, procs, spawn, spawn_with_powers, text, wait};
-use crate::share::{settled, take_slot, until};
+use crate::share::{quiet, settled, take_slot, until};
 
 /// The name that the server of this program registers.
 const NAME: &str = "cores/badge";
@@ -145,7 +145,7 @@ pub fn mute(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     let reply = memory::make::<Reply>(0).map_err(wrong)?;
     let slot = take_slot()?;
     procs(monitor, core)?;
-    let before = monitor.exchanged().map_err(text)?;
+    let before = quiet(monitor)?;
     endpoint.cap().mint_to(slot, Rights::WRITE | Rights::CALL, 1).map_err(wrong)?;
     for _ in 0..times {
         let guest = spawn(monitor, core, &["cores", "muted"])?;

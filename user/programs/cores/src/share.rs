@@ -6,7 +6,9 @@ use alloc::string::{String, ToString};
 use core::time::Duration;
 
 use tench::memory::{self, Window};
-use tench::sys::{Cap, CapAddress, Error as KernelError, Frame, Kind, MapFlags, OWN_CSPACE, Placement, Untyped};
+use tench::sys::{
+    Cap, CapAddress, Error as KernelError, Frame, Instant, Kind, MapFlags, OWN_CSPACE, Placement, Untyped,
+};
 use tench::{println, time};
 use tench_mem_interface::{Error as MemError, Failure as MemFailure, Mem};
 use tench_monitor_interface::Monitor;
@@ -34,9 +36,14 @@ const HERE: u64 = 0x6865_7265;
 const THERE: u64 = 0x0074_6865_7265;
 /// Maximum time for which each side waits for the other.
 const PATIENCE: Duration = Duration::from_secs(10);
-const MOMENT: Duration = Duration::from_millis(1);
+/// Time between two looks.
+pub const MOMENT: Duration = Duration::from_millis(1);
+
+/// Time for which the counts of a monitor have to stay equal: it looks for unused proxies once a second.
+const STILL: Duration = Duration::from_millis(1200);
 
 /// Accounting of both sides: free memory of both cores, and the counts of this core's monitor.
+#[derive(PartialEq)]
 struct Inventory {
     free: [u64; 2],
     exchanged: Exchanged,
@@ -48,16 +55,6 @@ impl Inventory {
         let free = [monitor.memory(own).map_err(text)?.free, monitor.memory(core).map_err(text)?.free];
         Ok(Inventory { free, exchanged: monitor.exchanged().map_err(text)? })
     }
-
-    /// Returns whether nothing has become more. Proxies of earlier commands may have gone meanwhile.
-    fn is_as(&self, before: &Inventory) -> bool {
-        let Exchanged { endpoints, proxies, .. } = self.exchanged;
-        let Exchanged { endpoints: most, proxies: most_proxies, .. } = before.exchanged;
-        self.free == before.free
-            && self.exchanged == Exchanged { endpoints, proxies, ..before.exchanged }
-            && endpoints <= most
-            && proxies <= most_proxies
-    }
 }
 
 /// Runs an action with a guest on a core `times` times, and reports whether the accounting is as before. The first run
@@ -68,18 +65,21 @@ pub fn many(
     times: u64,
     once: impl Fn(Monitor, u64, bool) -> Result<(), String>,
 ) -> Result<(), String> {
+    quiet(monitor)?;
     once(monitor, core, true)?;
+    quiet(monitor)?;
     let before = Inventory::read(monitor, core)?;
     for _ in 1..times {
         once(monitor, core, false)?;
     }
-    let after = Inventory::read(monitor, core)?;
-    if after.is_as(&before) {
+    if until(|| Inventory::read(monitor, core).is_ok_and(|after| after == before)).is_ok() {
         println!("{times} times; both cores have as much free memory as before");
         return Ok(());
     }
+    let after = Inventory::read(monitor, core)?;
     let [here, there] = [0, 1].map(|core| after.free[core] as i64 - before.free[core] as i64);
-    println!("{times} times; free memory changed by {here} and {there} bytes; exchanged: {:?}", after.exchanged);
+    println!("{times} times; free memory changed by {here} and {there} bytes");
+    println!("exchanged: {:?}, then {:?}", before.exchanged, after.exchanged);
     Ok(())
 }
 
@@ -87,7 +87,7 @@ pub fn many(
 pub fn until(mut is_so: impl FnMut() -> bool) -> Result<(), String> {
     let deadline = time::deadline(PATIENCE);
     while !is_so() {
-        if tench::sys::Instant::now() > deadline {
+        if Instant::now() > deadline {
             return Err("the other core does not reply".to_string());
         }
         time::sleep(MOMENT);
@@ -95,10 +95,28 @@ pub fn until(mut is_so: impl FnMut() -> bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits until no more endpoints and notifications are used between this core and others than at a count before.
+/// Returns the counts of the monitor once they stay equal, when what earlier commands had is gone.
+pub fn quiet(monitor: Monitor) -> Result<Exchanged, String> {
+    let deadline = time::deadline(PATIENCE);
+    let mut since = Instant::now();
+    let mut counts = monitor.exchanged().map_err(text)?;
+    while time::elapsed(since) < STILL {
+        if Instant::now() > deadline {
+            return Err(format!("the monitor never rests: {counts:?}"));
+        }
+        time::sleep(MOMENT);
+        let now = monitor.exchanged().map_err(text)?;
+        if now != counts {
+            (since, counts) = (Instant::now(), now);
+        }
+    }
+    Ok(counts)
+}
+
+/// Waits until the counts of the monitor are [those before](quiet) again.
 pub fn settled(monitor: Monitor, before: &Exchanged) -> Result<(), String> {
-    let is_no_more = |now: Exchanged| now.endpoints <= before.endpoints && now.proxies <= before.proxies;
-    until(|| monitor.exchanged().is_ok_and(is_no_more))
+    let is_as_before = || monitor.exchanged().is_ok_and(|now| now == *before);
+    until(is_as_before).map_err(|_| format!("the monitor had {before:?}, and has {:?}", monitor.exchanged()))
 }
 
 /// Checks that a guest whose memory was revoked has crashed.

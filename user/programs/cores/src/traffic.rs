@@ -16,12 +16,12 @@ use tench::sys::{
 use tench::time::{self, Duration};
 use tench::{println, process, thread};
 use tench_mem_interface::{Block, Mem};
-use tench_monitor_interface::protocol::{Error, State, Transfer};
+use tench_monitor_interface::protocol::{Error, Exchanged, State, Transfer};
 use tench_monitor_interface::{Failure, Monitor};
 use tench_protocol::Rejection;
 
 use crate::processes::{on, procs, spawn, text, wait};
-use crate::share::take_slot;
+use crate::share::{MOMENT, quiet, settled, take_slot, until};
 
 /// Words of transfers: the list of agents, a frame, memory.
 const ROSTER: u64 = 1;
@@ -36,11 +36,8 @@ const OWN: usize = 4;
 const FRAME_BITS: u64 = 12;
 /// Log2 of the size of the memory that each agent lends.
 const LENT_BITS: u32 = 14;
-/// Maximum number of runs until memory is as before.
-const ATTEMPTS: u64 = 5;
-/// Time after which all that an agent had is gone when it has ended: transfers to it are dropped, and unused proxies
-/// are found once a second.
-const SETTLED: Duration = Duration::from_secs(3);
+/// Number of agents on each core in the first run, which is the busiest: servers keep the memory that they needed then.
+const CROWD: usize = 2;
 /// Minimum time in milliseconds that an agent runs before it is killed.
 const KILLED_AFTER: u64 = 20;
 /// Maximum number of others' capabilities that an agent keeps.
@@ -59,41 +56,60 @@ pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<
         cores.iter().map(|core| monitor.memory(*core).map(|memory| memory.free).map_err(text)).collect()
     };
     cores.iter().try_for_each(|core| procs(monitor, *core).map(drop))?;
-    run(monitor, &cores, steps, seed, kills)?;
-    let held = monitor.exchanged().map_err(text)?;
-    // Servers keep memory for later, the more the busier they were once. A leak shows in each run.
-    let mut changes = Vec::new();
-    for attempt in 1..=ATTEMPTS {
-        let before = free()?;
-        let sent = run(monitor, &cores, steps, seed + attempt, kills)?;
-        let (after, now) = (free()?, monitor.exchanged().map_err(text)?);
-        if after == before && now == held && (now.exports, now.transfers, now.faults) == (0, 0, 0) {
-            println!("{} agents made {steps} steps each, {attempt} times: {sent} capabilities sent", cores.len());
-            println!("all cores have as much free memory as before");
-            return Ok(());
-        }
-        changes
-            .push(after.iter().zip(&before).map(|(after, before)| *after as i64 - *before as i64).collect::<Vec<_>>());
+    let crowd: Vec<u64> = cores.iter().flat_map(|core| [*core; CROWD]).collect();
+    run(monitor, &crowd, steps, seed, kills)?;
+    let (held, before) = (quiet(monitor)?, free()?);
+    if (held.exports, held.transfers, held.faults) != (0, 0, 0) {
+        return Err(format!("something is left: {held:?}"));
     }
-    Err(format!("free memory of the cores has changed each time: {changes:?} bytes"))
+    let sent = run(monitor, &cores, steps, seed + 1, kills)?;
+    println!("{} agents made {steps} steps each: {sent} capabilities sent", cores.len());
+    settled(monitor, &held)?;
+    if until(|| free().is_ok_and(|after| after == before)).is_err() {
+        let changes: Vec<i64> =
+            free()?.iter().zip(&before).map(|(after, before)| *after as i64 - *before as i64).collect();
+        return Err(format!("free memory of the cores has changed by {changes:?} bytes"));
+    }
+    println!("all cores have as much free memory as before");
+    for core in cores {
+        let guest = spawn(monitor, core, &["cores", "rest"])?;
+        if wait(monitor, guest)?.exit_code() != Some(0) {
+            return Err(format!("something is left on core {core}"));
+        }
+    }
+    println!("and nothing of each other");
+    Ok(())
 }
 
-/// Starts the agents, and waits for their ends, of which one may come early, and until nothing is left of them. Returns
-/// how much they have sent.
+/// Checks that this core has nothing of the others any more, nor they of it. Its process server is known everywhere.
+pub fn rest(monitor: Monitor) -> Result<(), String> {
+    let counts = quiet(monitor)?;
+    let Exchanged { exports, copies, transfers, faults, endpoints, proxies } = counts;
+    let (count, own) = monitor.cores().map_err(text)?;
+    let known = if own == 0 { (0, count - 1) } else { (1, 0) };
+    if (exports, copies, transfers, faults) != (0, 0, 0, 0) || (endpoints, proxies) != known {
+        return Err(format!("core {own} has {counts:?}"));
+    }
+    Ok(())
+}
+
+/// Starts an agent on each of these cores, and waits for their ends, of which one may come early. Returns how much they
+/// have sent.
 fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> Result<u64, String> {
     let mut agents = Vec::new();
-    for core in cores {
-        let seed = (seed * 1000 + core).to_string();
+    for (index, core) in (0..).zip(cores) {
+        let seed = (seed * 1000 + index).to_string();
         agents.push(spawn(monitor, *core, &["cores", "agent", steps, &seed])?);
     }
     let roster = memory::make::<Frame>(FRAME_BITS).map_err(|error| error.to_string())?;
     let window = Window::new(roster.cap(), FRAME_BITS as u32, MapFlags::READ | MapFlags::WRITE)
         .map_err(|error| error.to_string())?;
-    window.write64(0, agents.len() as u64);
     (1..).zip(&agents).for_each(|(index, agent)| window.write64(index * 8, *agent));
     for agent in &agents {
         monitor.give(*agent, ROSTER, Cap::new(roster.cap().address())).map_err(text)?;
     }
+    // The agents begin now: none finds a mailbox or table filled by another before it has the list.
+    window.write64(0, agents.len() as u64);
     let victim = agents.get(seed as usize % agents.len().max(1)).copied().filter(|_| kills);
     if let Some(victim) = victim {
         time::sleep(Duration::from_millis(KILLED_AFTER + seed % KILLED_AFTER));
@@ -113,7 +129,6 @@ fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> 
         monitor.revoke(Cap::new(roster.cap().address())).map_err(text)?;
     }
     drop(roster);
-    time::sleep(SETTLED);
     if wrong > 0 { Err(format!("{wrong} agents found something wrong")) } else { Ok(sent) }
 }
 
@@ -172,16 +187,14 @@ fn take_all(monitor: Monitor, arrivals: &Arrivals) {
 pub fn agent(monitor: Monitor, steps: &str, seed: &str) -> Result<(), String> {
     let (steps, seed) = (number(steps)?, number(seed)?);
     let arrivals = Arrivals::default();
-    // Agents that got the list earlier may have sent something already.
-    let slot = loop {
-        let slot = take_slot()?;
-        match monitor.take(slot).map_err(text)? {
-            (Transfer { word: ROSTER, .. }, _) => break slot,
-            (Transfer { word, .. }, _) => arrivals.lock().push((word, slot)),
-        }
-    };
+    let slot = take_slot()?;
+    let (Transfer { word, .. }, _) = monitor.take(slot).map_err(text)?;
+    if word != ROSTER {
+        return Err(format!("{word} came before the list of agents"));
+    }
     let window = Window::new(Cap::new(slot), FRAME_BITS as u32, MapFlags::READ | MapFlags::WRITE)
         .map_err(|error| error.to_string())?;
+    until(|| window.read64(0) > 0)?;
     let others: Vec<u64> = (1..=window.read64(0) as usize).map(|index| window.read64(index * 8)).collect();
     let own =
         (0..OWN).map(|_| memory::make(FRAME_BITS)).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
@@ -202,8 +215,8 @@ pub fn agent(monitor: Monitor, steps: &str, seed: &str) -> Result<(), String> {
         agent.step()?;
     }
     agent.end()?;
-    let (_, core) = monitor.cores().map_err(text)?;
-    window.write64(2048 + core as usize * 8, agent.sent);
+    let place = agent.others.iter().position(|other| *other == process::id()).unwrap_or_default();
+    window.write64(2048 + place * 8, agent.sent);
     Ok(())
 }
 
@@ -294,7 +307,8 @@ impl Agent {
         discard(self.held.swap_remove(index).1);
     }
 
-    /// Revokes one of the agent's own frames, wherever copies are.
+    /// Revokes one of the agent's own frames, wherever copies are. If another agent of this core has sent it to another,
+    /// only the attempt in the kernel has it revoked there.
     fn take_back(&mut self, frame: Cap<Frame>) -> Result<(), String> {
         loop {
             match frame.revoke() {
@@ -304,6 +318,7 @@ impl Agent {
             }
             match self.monitor.revoke(Cap::new(frame.address())) {
                 Ok(()) | Err(Failure::Refused(Error::Full)) => {}
+                Err(Failure::Refused(Error::NotAllowed)) => time::sleep(MOMENT),
                 Err(failure) => return Err(failure.to_string()),
             }
         }
