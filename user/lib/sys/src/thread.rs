@@ -197,6 +197,17 @@ pub fn yield_now() {
     let _ = unsafe { raw::call0(Operation::Yield, 0, 0) };
 }
 
+/// Tells the processor that this thread polls for something that another core does. An emulator that runs the cores in
+/// turn ends this core's turn, which would otherwise last until the next timer.
+#[inline]
+pub fn poll_hint() {
+    #[cfg(all(target_arch = "aarch64", target_os = "none"))]
+    // SAFETY: the instruction changes nothing.
+    unsafe {
+        core::arch::asm!("yield", options(nomem, nostack, preserves_flags))
+    };
+}
+
 /// Ends an upcall: the thread continues with these registers. Returns only on failure.
 ///
 /// # Safety

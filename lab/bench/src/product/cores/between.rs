@@ -17,6 +17,7 @@ use alloc::vec::Vec;
 use core::ptr::NonNull;
 
 use tench::memory::{self, Window};
+use tench::sys::thread::poll_hint;
 use tench::sys::{Cap, Frame as Memory, MapFlags};
 use tench::time::instructions;
 use tench_channel::{Calls, Frame, Incoming, Notifier, Side};
@@ -94,7 +95,7 @@ fn client(channel: &mut Channel, message: &[u64]) -> Result<u64, String> {
             match found.map_err(problem("the channel"))? {
                 Some(Incoming::Reply(..)) => break cost,
                 Some(_) => return Err("the partner sends other than replies".into()),
-                None => {}
+                None => poll_hint(),
             }
         };
         costs.push(sending + receiving);
@@ -111,7 +112,10 @@ fn server(channel: &mut Channel, message: &[u64]) -> Result<u64, String> {
         let request = match channel.receive().map_err(problem("the channel"))? {
             Some(Incoming::Request(request, _)) => request,
             Some(Incoming::Reply(..)) => break,
-            _ => continue,
+            _ => {
+                poll_hint();
+                continue;
+            }
         };
         let sent = channel.reply(request, message);
         costs.push(instructions() - start);
@@ -135,7 +139,10 @@ pub fn partner() -> Result<(), String> {
                 (ASK, &[count, length]) => (request, count, length as usize),
                 _ => (request, 0, words.len()),
             },
-            _ => continue,
+            _ => {
+                poll_hint();
+                continue;
+            }
         };
         let message = WORDS.get(..length).ok_or("the message is too long")?;
         (0..count).try_for_each(|_| ask(&mut channel, message))?;
@@ -146,7 +153,9 @@ pub fn partner() -> Result<(), String> {
 /// Makes a request, and polls until its reply is there.
 fn ask(channel: &mut Channel, message: &[u64]) -> Result<(), String> {
     channel.request(ECHO, message).map_err(|_| "a request was refused")?;
-    while channel.receive().map_err(problem("the channel"))?.is_none() {}
+    while channel.receive().map_err(problem("the channel"))?.is_none() {
+        poll_hint();
+    }
     Ok(())
 }
 
