@@ -88,7 +88,7 @@ pub struct Pool<O> {
     shared: Arc<Shared>,
     members: Vec<Member<O>>,
     limit: usize,
-    /// The monitor's own priority, which is the highest that a worker may have.
+    /// The monitor's own priority, which workers have as well: one serves clients of any priority after another.
     priority: u8,
 }
 
@@ -136,8 +136,7 @@ impl<O> Pool<O> {
             is_cancelled: AtomicBool::new(false),
         });
         let (own, shared) = (Arc::clone(&worker), Arc::clone(&self.shared));
-        let priority = own_priority().map_or(self.priority, |now| now.min(self.priority));
-        let builder = thread::Builder::new().stack_size(STACK).priority(priority).name("worker");
+        let builder = thread::Builder::new().stack_size(STACK).priority(self.priority).name("worker");
         let handle = builder.spawn(move || own.work(number, &shared)).ok()?;
         let (thread, context) = (handle.thread()?, handle.scheduling()?);
         // The thread never ends.
