@@ -12,10 +12,11 @@ use tench_abi::message::MAX_CAPS;
 use tench_abi::power::{Client, Powers, identity};
 use tench_channel::Request as Number;
 use tench_monitor::attachments::{Attachments, UNCLAIMED, replier};
+use tench_monitor::message::carried::{self, Carried, Server};
 use tench_monitor::message::{
     self, Capabilities, Forward, Malformed, Outcome, Reply, Target, Words, decode_reply, encode_reply,
 };
-use tench_monitor::proxies::{self, Carried, Common, Proxies, Server};
+use tench_monitor::proxies::{self, Common, Proxies};
 use tench_monitor_interface::protocol::{Error as MonitorError, pid_base, split_pid};
 use tench_protocol::{ArrayVec, RESTARTED, Rejection};
 use tench_sys::{Cap, CapAddress, Endpoint, Instant, Kind, OWN_CSPACE, Rights};
@@ -268,7 +269,7 @@ impl Endpoints {
             Target::Held(number, badge) => (number, badge),
         };
         let client = self.proxies.client(number).map(|(server, process)| (u64::from(server), process));
-        let client = client.unwrap_or((proxies::NO_SERVER, Client::alone(pid_base(from))));
+        let client = client.unwrap_or((carried::NO_SERVER, Client::alone(pid_base(from))));
         match self.proxies.copy(number, from, Rights::all(), badge) {
             Ok(slot) => Ok(Request::of_copy(forward, slot, client, caps)),
             Err(why) => {
@@ -391,7 +392,7 @@ impl Endpoints {
     /// Exports the process server, with a badge, for a process of another core.
     pub fn processes(&mut self, badge: u64, to: u64) -> core::result::Result<Carried, proxies::Error> {
         let slot = self.own_processes(badge)?;
-        let server = Server { number: proxies::PROCESSES, is_personal: true };
+        let server = Server { number: carried::PROCESSES, is_personal: true };
         self.proxies.send(slot, to, |_| Some(server))
     }
 
@@ -447,7 +448,7 @@ impl Endpoints {
             return Err(proxies::Error::Full);
         }
         if let Carried::Held { server: Some(server), .. } = carried
-            && server.number != proxies::PROCESSES
+            && server.number != carried::PROCESSES
         {
             self.inbox.knows(server.is_personal.then_some(requester.process), u64::from(server.number));
         }

@@ -22,7 +22,6 @@
 //! requester has a type of the caller's choice.
 
 mod executor;
-pub mod line;
 pub mod mailbox;
 mod others;
 
@@ -43,8 +42,6 @@ use mailbox::ReceivedTransfer;
 pub const LIMITS: Limits = Limits { exports: 1024, holders: 4096, copies: 1024, requests: 128 };
 /// Maximum number of waiting requests for channels.
 const MOST_LINKS: usize = 4096;
-/// Process number that stands for a core's monitor.
-pub const MONITOR: u64 = 0;
 
 /// A slot's content that can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use tench_abi::power::Client;
 use tench_clock_interface::Clock;
 use tench_console_interface::Console;
 use tench_files_interface::Files;
-use tench_monitor::proxies::requester_of;
+use tench_monitor::message::carried::requester_of;
 use tench_monitor::requesters::Requesters;
 use tench_monitor_interface::protocol::split_pid;
 use tench_names_interface::Names;

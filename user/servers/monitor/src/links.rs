@@ -6,8 +6,8 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tench::memory;
 use tench_monitor::boot::CHANNEL_BITS;
-use tench_monitor::exchange::MONITOR;
 use tench_monitor::exchange::mailbox::ReceivedTransfer;
+use tench_monitor::message::MONITOR;
 use tench_monitor_interface::protocol::Error;
 use tench_remote::Core;
 use tench_sys::{Cap, Frame, Rights};

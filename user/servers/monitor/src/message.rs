@@ -21,13 +21,16 @@
 //! 0, is then the one with which the call is made. A bit of the target says that no reply is expected. The bits above
 //! the label are the number of capabilities, each of which takes two words ([`Carried`]).
 
+pub mod carried;
+pub mod line;
+
 use arrayvec::ArrayVec;
 use tench_abi::message::{MAX_CAPS, MAX_WORDS};
 use tench_abi::power::Client;
 use tench_abi::{Powers, Tag};
 use tench_monitor_interface::protocol::{MAX_STRINGS, split_pid};
 
-use crate::proxies::Carried;
+use carried::Carried;
 
 /// Numbers of requests and events.
 pub mod operation {
@@ -56,6 +59,8 @@ pub mod operation {
 const HEAD: usize = 3;
 /// Maximum number of words of a message between monitors.
 pub const LONGEST: usize = HEAD + 2 * MAX_CAPS + MAX_WORDS;
+/// Process number that stands for a core's monitor.
+pub const MONITOR: u64 = 0;
 /// Maximum number of servers to which requests can be forwarded.
 pub const MAX_SERVICES: u64 = 64;
 
@@ -383,8 +388,8 @@ mod tests {
     use tench_abi::power::{OBJECT, family_of};
     use tench_random::Random;
 
+    use super::carried::{ObjectClass, Server};
     use super::*;
-    use crate::proxies::{ObjectClass, Server};
 
     /// Returns capabilities of each kind.
     fn carried() -> impl Iterator<Item = Carried> {

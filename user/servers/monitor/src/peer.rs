@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use tench::server::Watch;
 use tench_channel::{Incoming, Refused, Request as Number};
-use tench_monitor::exchange::line::{Growth, operation as exchange};
+use tench_monitor::message::line::{Growth, operation as exchange};
 use tench_monitor::message::{Event, Words, operation};
 use tench_monitor::remote_request::RemoteRequest;
 use tench_monitor_interface::protocol::{Error, State};

@@ -13,8 +13,8 @@ use tench_abi::power::{Client, family_number, family_of};
 use tench_clock_interface::Clock;
 use tench_console_interface::Console;
 use tench_files_interface::Files;
+use tench_monitor::message::carried;
 use tench_monitor::message::{Forward, Malformed, Outcome, Words, encode_reply, ended};
-use tench_monitor::proxies;
 use tench_monitor_interface::protocol::{pid_base, split_pid};
 use tench_names_interface::Names;
 use tench_procs_interface::Procs;
@@ -115,7 +115,7 @@ impl Request {
     /// the end of a process or the restart of a server.
     pub fn waits(&self) -> bool {
         const WAITS: [u64; 3] = [Procs::WAIT, Procs::WAIT_LIMITED, Procs::RECONNECT];
-        let is_for_processes = self.client().0 == u64::from(proxies::PROCESSES);
+        let is_for_processes = self.client().0 == u64::from(carried::PROCESSES);
         self.is_one_way || !is_for_processes || WAITS.contains(&self.label)
     }
 

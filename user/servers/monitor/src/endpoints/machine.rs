@@ -3,7 +3,8 @@
 use alloc::collections::BTreeMap;
 
 use tench::memory;
-use tench_monitor::proxies::{self, Found, ObjectClass};
+use tench_monitor::message::carried::ObjectClass;
+use tench_monitor::proxies::{self, Found};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Kind, OWN_CSPACE, Rights};
 
 use crate::capabilities::KERNEL;

@@ -9,10 +9,11 @@ use tench_abi::{CapAddress, Error as KernelError, Rights};
 use tench_quota::{Client, Quota};
 use tench_remote::{Core, Cores, Effects, Error, Kind, MAX_CORES, Message, ObjectId, RequestId, Shape, Token};
 
-use super::line::Line;
 use super::mailbox::{Mailbox, Name};
-use super::{Kernel, LIMITS, MONITOR, OutgoingTransfer, reason};
-use crate::proxies::Carried;
+use super::{Kernel, LIMITS, OutgoingTransfer, reason};
+use crate::message::MONITOR;
+use crate::message::carried::Carried;
+use crate::message::line::Line;
 use tench_monitor_interface::protocol::{Error as MonitorError, split_pid};
 
 /// An exported capability: at the owner, it stands for the copies on other cores.

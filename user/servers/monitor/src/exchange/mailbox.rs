@@ -17,6 +17,7 @@ use tench_quota::{Client, Quota};
 use tench_remote::{Core, RequestId};
 
 use crate::attachments::ATTACHMENT;
+use crate::message::MONITOR;
 
 /// Maximum number of transfers on a core.
 pub const MAX_TRANSFERS: usize = 256;
@@ -61,7 +62,7 @@ struct PendingTransfer {
 impl PendingTransfer {
     /// Returns whether this is an attachment of a message that follows.
     const fn is_attachment(&self) -> bool {
-        self.process == super::MONITOR && self.word & ATTACHMENT != 0
+        self.process == MONITOR && self.word & ATTACHMENT != 0
     }
 
     /// Returns whether what comes under a name is for this transfer.
@@ -259,7 +260,7 @@ impl<P> Mailbox<P> {
     /// Returns the next transfer to the monitor itself.
     pub fn take_own(&mut self) -> Option<ReceivedTransfer> {
         let mut transfers = self.transfers.iter().enumerate();
-        let is_own = |transfer: &PendingTransfer| transfer.process == super::MONITOR && !transfer.is_attachment();
+        let is_own = |transfer: &PendingTransfer| transfer.process == MONITOR && !transfer.is_attachment();
         let (index, slot) =
             transfers.find_map(|(index, transfer)| Some((index, transfer.slot.filter(|_| is_own(transfer))?)))?;
         let PendingTransfer { reservation, sender, from, word, process, .. } = self.remove(index);
@@ -304,7 +305,7 @@ impl<P> Mailbox<P> {
     /// Returns the processes that have transfers here.
     pub fn receivers(&self) -> Vec<u64> {
         let mut all: Vec<u64> = self.transfers.iter().map(|transfer| transfer.process).collect();
-        all.retain(|process| *process != super::MONITOR);
+        all.retain(|process| *process != MONITOR);
         all.sort_unstable();
         all.dedup();
         all

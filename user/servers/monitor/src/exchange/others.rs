@@ -9,10 +9,10 @@ use tench_remote::{Core, Cores, Input, Kind, Shape};
 use tench_monitor_interface::protocol::Error;
 use tench_quota::Client;
 
-use super::line::Line;
 use super::mailbox::ReceivedTransfer;
 use super::{Exchange, Found, Kernel, MOST_LINKS, OutgoingTransfer};
-use crate::proxies::Carried;
+use crate::message::carried::Carried;
+use crate::message::line::Line;
 
 impl<K: Kernel, P> Exchange<K, P> {
     /// Notes that there is a channel to a core.

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use tench_abi::CapAddress;
 use tench_abi::power::identity;
 
-use super::{HELD, ObjectClass, PROCESSES, Server};
+use super::HELD;
+use crate::message::carried::{ObjectClass, PROCESSES, Server};
 
 /// A held copy of a capability.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,8 @@
 
 use alloc::collections::BTreeMap;
 
-use super::{Kernel, ObjectClass, Proxies};
+use super::{Kernel, Proxies};
+use crate::message::carried::ObjectClass;
 
 /// A proxy of a notification.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 
 use tench_abi::power::identity;
 use tench_channel::Request as Number;
-use tench_monitor::exchange::MONITOR;
+use tench_monitor::message::MONITOR;
 use tench_monitor::message::{Outcome, decode_result, encode_reply, ended};
 use tench_monitor::remote_request::RemoteRequest;
 use tench_monitor_interface::protocol::Error;

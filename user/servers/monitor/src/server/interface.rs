@@ -1,6 +1,6 @@
 //! The monitor's interface: requests of local programs.
 
-use tench_monitor::exchange::MONITOR;
+use tench_monitor::message::MONITOR;
 use tench_monitor::message::Strings;
 use tench_monitor::remote_request::{Operation, RemoteRequest};
 use tench_monitor_interface::protocol::{

@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tench_abi::{CapAddress, Error as KernelError, Rights};
-use tench_monitor::proxies::{Common, FIRST_BIT, Found, Kernel, ObjectClass};
+use tench_monitor::message::carried::ObjectClass;
+use tench_monitor::proxies::{Common, FIRST_BIT, Found, Kernel};
 
 /// First slot of processes.
 const PROCESSES: u32 = 1 << 20;

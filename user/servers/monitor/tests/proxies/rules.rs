@@ -2,7 +2,8 @@
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::message::Malformed;
-use tench_monitor::proxies::{Carried, Error, Kernel, OWN_PROXIES, ObjectClass, PROCESSES, PROXIES, Server};
+use tench_monitor::message::carried::{Carried, ObjectClass, PROCESSES, Server};
+use tench_monitor::proxies::{Error, Kernel, OWN_PROXIES, PROXIES};
 use tench_quota::Client;
 
 use crate::simulation::Dice;

@@ -1,7 +1,8 @@
 //! Tests of single rules about signals.
 
 use tench_abi::{CapAddress, Rights};
-use tench_monitor::proxies::{BITS, Carried, Error, Kernel, OWN_PROXIES, ObjectClass, Server};
+use tench_monitor::message::carried::{Carried, ObjectClass, Server};
+use tench_monitor::proxies::{BITS, Error, Kernel, OWN_PROXIES};
 use tench_quota::Client;
 
 use crate::kernel::Receiver;

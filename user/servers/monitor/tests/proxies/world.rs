@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tench_quota::Client;
 
 use tench_abi::{CapAddress, Rights};
-use tench_monitor::proxies::{Carried, Error, Kernel, ObjectClass, Proxies, Target};
+use tench_monitor::message::carried::{Carried, ObjectClass};
+use tench_monitor::proxies::{Error, Kernel, Proxies, Target};
 use tench_monitor_interface::protocol::pid_base;
 
 use crate::kernel::{Cap, Fake, Origin, Receiver};

@@ -22,9 +22,8 @@ use tench_abi::power::{self, identity};
 use tench_monitor_interface::protocol::split_pid;
 use tench_remote::{Core, Message, RequestId, WORDS};
 
-use super::MONITOR;
-use crate::message::Malformed;
-use crate::proxies::Carried;
+use super::carried::Carried;
+use super::{MONITOR, Malformed};
 
 /// Numbers of events and requests.
 pub mod operation {
