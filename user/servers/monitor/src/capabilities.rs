@@ -11,8 +11,6 @@ use tench::memory;
 use tench::server::Watch;
 use tench::thread::yield_now;
 use tench::time;
-use tench_abi::layout::slot;
-use tench_abi::object::CorePower;
 use tench_abi::power::identity;
 use tench_channel::Request as Number;
 use tench_mem_interface::Mem;
@@ -28,12 +26,11 @@ use tench_procs_interface::protocol::State;
 use tench_protocol::{Any, Given, Pending, Port, Replies, Sent};
 use tench_quota::Client;
 use tench_remote::{Core, Cores, Kind as Sendable, ObjectId, Shape};
-use tench_sys::{
-    Cap, CapAddress, Error as KernelError, Frame, Instant, Kernel, Kind, OWN_CSPACE, Placement, Rights, Untyped,
-};
+use tench_sys::{Cap, CapAddress, Error as KernelError, Frame, Instant, Kind, OWN_CSPACE, Placement, Rights, Untyped};
 
 use crate::dirty_flag::Flagged;
 use crate::dispatcher::Requester;
+use crate::kernel::{KERNEL, is_off};
 use crate::links::Links;
 use crate::processes;
 use crate::server::Errand;
@@ -118,9 +115,6 @@ pub fn core(number: u64) -> Option<Core> {
 /// The kernel of this core.
 pub struct Machine;
 
-/// Capability to the kernel.
-pub const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
-
 fn take_slot() -> Result<CapAddress, KernelError> {
     memory::take_slot().map_err(|_| KernelError::OutOfMemory)
 }
@@ -197,11 +191,6 @@ impl ExchangeKernel for Machine {
     fn is_off(&self, core: Core) -> bool {
         is_off(core.index() as u64)
     }
-}
-
-/// Returns whether a core is off; false if the firmware does not tell.
-pub fn is_off(core: u64) -> bool {
-    KERNEL.core_power(core) == Ok(CorePower::Off)
 }
 
 /// A transfer request: a local process sends a capability, and has no reservation yet.

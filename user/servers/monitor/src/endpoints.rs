@@ -21,8 +21,9 @@ use tench_monitor_interface::protocol::{Error as MonitorError, pid_base, split_p
 use tench_protocol::{ArrayVec, RESTARTED, Rejection};
 use tench_sys::{Cap, CapAddress, Endpoint, Instant, Kind, OWN_CSPACE, Rights};
 
-use crate::capabilities::{self, KERNEL, Ledger};
+use crate::capabilities::{self, Ledger};
 use crate::forward::{Arrived, Inbox, Route, Source, Waiting};
+use crate::kernel::{KERNEL, is_out_of_memory};
 use crate::processes;
 use crate::services::{Request, Services};
 use crate::signals::Signals;
@@ -556,9 +557,4 @@ fn is_memory(slot: CapAddress) -> bool {
 fn claim(carried: &Carried, from: u64, transfers: &mut Ledger) -> Option<CapAddress> {
     let Carried::Memory { number } = carried else { return None };
     transfers.claim(capabilities::core(from)?, *number)
-}
-
-/// Returns whether there is too little memory for the ledger to grow.
-pub fn is_out_of_memory() -> bool {
-    memory::reserve_heap(crate::server::GROWTH).is_err()
 }

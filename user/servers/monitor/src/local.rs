@@ -19,8 +19,8 @@ use tench_protocol::{
 };
 use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_CSPACE, Received, Reply, Rights};
 
-use crate::endpoints::is_out_of_memory;
 use crate::forward::{Inbox, LIMIT, Waiting};
+use crate::kernel::is_out_of_memory;
 use crate::slots::discard;
 use crate::{Result, no_memory};
 

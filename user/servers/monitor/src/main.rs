@@ -36,6 +36,7 @@ mod dirty_flag;
 mod dispatcher;
 mod endpoints;
 mod forward;
+mod kernel;
 mod links;
 mod liveness;
 mod local;

@@ -21,6 +21,7 @@ use crate::channel::{Channel, IN_FLIGHT};
 use crate::dispatcher::{Dispatcher, Requester};
 use crate::endpoints::Endpoints;
 use crate::forward::Waiting;
+use crate::kernel::is_off;
 pub use asked::ToProcesses;
 use asked::{Asked, Table, carry_out};
 
@@ -232,7 +233,7 @@ impl Peer {
     /// has is revoked only if it is off: otherwise it may still use the memory, whatever its monitor sends or does not
     /// send.
     pub fn close(&mut self, endpoints: &mut Endpoints, ledger: &mut Ledger, port: &mut Port) {
-        let why = if capabilities::is_off(self.core) { Error::Stopped } else { Error::Broken };
+        let why = if is_off(self.core) { Error::Stopped } else { Error::Broken };
         self.state = if matches!(why, Error::Stopped) { State::Stopped } else { State::Broken };
         self.channel = None;
         self.unsent.clear();

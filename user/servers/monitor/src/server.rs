@@ -39,11 +39,12 @@ use tench_sys::{
 };
 use tench_system::{ARCHIVE_PATH, Program, System};
 
-use crate::capabilities::{self, KERNEL, Ledger, Rounds};
+use crate::capabilities::{self, Ledger, Rounds};
 use crate::channel::{self, LINE};
 use crate::dispatcher::{Dispatcher, Origin, Requester};
 use crate::endpoints::Endpoints;
 use crate::forward::Inbox;
+use crate::kernel::{GROWTH, KERNEL};
 use crate::links::Links;
 use crate::liveness::LivenessTimer;
 use crate::peer::{Peer, Seen};
@@ -67,8 +68,6 @@ const REMIND: u64 = 1 << 2;
 const OWN: u64 = (1 << proxies::FIRST_BIT) - 1;
 /// Frequency in Hz of checking work that is being cancelled.
 const LOOKS: u64 = 1000;
-/// Bytes of heap reserved for what a client's request and a batch of other monitors' messages add to the ledgers.
-pub const GROWTH: usize = 64 * 1024;
 /// Frequency in Hz of trying again to send a channel.
 const LINKS: u64 = 10;
 

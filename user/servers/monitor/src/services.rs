@@ -21,7 +21,7 @@ use tench_procs_interface::Procs;
 use tench_protocol::{ArrayVec, DONE};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_CSPACE, Received, Rights, Wait, offer_slots};
 
-use crate::capabilities::KERNEL;
+use crate::kernel::KERNEL;
 use crate::processes;
 use crate::slots::{Arrivals, Caps, discard};
 use crate::workers::{Product, Worker};

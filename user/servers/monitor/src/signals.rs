@@ -13,8 +13,8 @@ use tench::{server, thread};
 use tench_monitor::proxies::FIRST_BIT;
 use tench_sys::{Cap, CapAddress, Error, Notification, OWN_CSPACE, Rights};
 
-use crate::capabilities::KERNEL;
 use crate::forward::STACK;
+use crate::kernel::KERNEL;
 use crate::{Result, no_memory};
 
 /// Signals at a notification that have not been collected.

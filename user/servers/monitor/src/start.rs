@@ -14,7 +14,7 @@ use tench_monitor::boot::{BLOCK_BITS, CHANNEL_BITS, Layout};
 use tench_monitor::share::{LEAST, next_block_bits};
 use tench_sys::{Cap, Error, Frame, Kind, Machine, MapFlags, OWN_CSPACE, Placement, Untyped};
 
-use crate::capabilities::KERNEL;
+use crate::kernel::KERNEL;
 use crate::{Result, no_memory};
 
 /// Log2 of the largest block that is requested: the largest frame.

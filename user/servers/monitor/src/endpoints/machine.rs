@@ -7,8 +7,8 @@ use tench_monitor::message::carried::ObjectClass;
 use tench_monitor::proxies::{self, Found};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Kind, OWN_CSPACE, Rights};
 
-use crate::capabilities::KERNEL;
 use crate::forward::{Inbox, Source};
+use crate::kernel::KERNEL;
 use crate::signals::Signals;
 use crate::slots::discard;
 

@@ -15,16 +15,17 @@ use tench_remote::Core;
 use tench_sys::{Cap, CapAddress, Error as KernelError, OWN_CSPACE};
 
 use super::Server;
-use crate::capabilities::{self, Grown, KERNEL, Own, Task, TransferRequest, Waiter, Work};
+use crate::capabilities::{self, Grown, Own, Task, TransferRequest, Waiter, Work};
 use crate::channel;
 use crate::dispatcher::Requester;
 use crate::endpoints::{Attachment, Outgoing};
+use crate::kernel::{KERNEL, is_off, is_out_of_memory};
 use crate::links;
 use crate::peer::Peer;
 
 /// Reserves memory for the ledgers. A request that fails here is refused before anything is changed.
 pub(super) fn ensure_capacity() -> Result<(), Error> {
-    tench::memory::reserve_heap(super::GROWTH).map_err(|_| Error::Full)
+    if is_out_of_memory() { Err(Error::Full) } else { Ok(()) }
 }
 
 impl Server {
@@ -322,7 +323,7 @@ impl Server {
             return Ok(());
         }
         if self.machine.core == 0 || self.ledger.is_closed(name) {
-            return Err(if capabilities::is_off(core) { Error::Stopped } else { Error::NotConnected });
+            return Err(if is_off(core) { Error::Stopped } else { Error::NotConnected });
         }
         self.peers.push(Peer::awaited(core));
         self.ledger.want(name);
