@@ -9,7 +9,6 @@ use core::sync::atomic::Ordering;
 use tench::server::Watch;
 use tench_channel::Request as Number;
 use tench_monitor::message::{Malformed, Outcome, decode_result};
-use tench_monitor::portions::Portions;
 use tench_monitor::remote_request::RemoteRequest;
 use tench_monitor_interface::protocol::{Error, Memory, Process};
 use tench_protocol::wire::{Encode, Source};
@@ -17,10 +16,10 @@ use tench_protocol::{Decode, Pending, Port, Replies};
 use tench_quota::{Client as Asks, Quota};
 use tench_sys::{Cap, Error as KernelError, Notification};
 
-use crate::capabilities::{self, Work};
+use crate::errands::Errand;
 use crate::processes;
 use crate::services::{Request, Services};
-use crate::workers::{Pool, Product, Task};
+use crate::workers::{OwnTask, Pool, Product, Task};
 
 /// Maximum number of workers of a monitor.
 const WORKERS: usize = 128;
@@ -30,8 +29,8 @@ const MAX_BLOCKED: usize = 112;
 /// Pseudo server number: this core's process server and memory server.
 const PROCESSES: u64 = u64::MAX;
 
-/// Pseudo server number: capabilities.
-const CAPABILITIES: u64 = u64::MAX - 1;
+/// Pseudo server number: the monitor itself.
+const OWN: u64 = u64::MAX - 1;
 
 /// A local requester that waits for a reply about processes.
 pub enum Requester {
@@ -102,33 +101,44 @@ pub fn result<T: Encode + for<'a> Decode<'a>>(words: &[u64]) -> Result<T, Error>
     }
 }
 
+/// The purpose of a task of the monitor's own.
+pub trait Purpose: Sized {
+    /// The task.
+    type Task: OwnTask;
+
+    /// Returns the core that requested it, to which the time is charged.
+    fn payer(&self) -> Option<u64>;
+}
+
 /// The party that gets the reply when a worker is done.
-pub enum Origin {
+pub enum Origin<W> {
     /// Another core, for this request.
     Peer(u64, Number),
     /// Another core, for the process server's endpoint for a process with this badge.
     Guest(u64, Number, u64),
     /// A local requester.
     Here(Requester),
-    /// The ledger of capabilities, for this purpose.
-    Capabilities(Work),
+    /// A local requester, whose request another core is to carry out.
+    Errand(Errand),
+    /// The monitor itself, for this purpose.
+    Own(W),
     /// The requester has given up.
     Nobody,
 }
 
 /// The dispatcher.
-pub struct Dispatcher {
+pub struct Dispatcher<W: Purpose> {
     pub core: u64,
-    pool: Pool<Origin>,
+    pool: Pool<Origin<W>, W::Task>,
     /// Quota of the workers that may block for ever.
     quota: Quota,
     /// Reports of ended processes that have to wait for the cancelled work of these processes.
     postponed: VecDeque<(u64, Number, Request)>,
 }
 
-impl Dispatcher {
+impl<W: Purpose> Dispatcher<W> {
     /// Returns the dispatcher of this core.
-    pub fn new(core: u64, services: Arc<Services>, wake: Cap<Notification>) -> crate::Result<Dispatcher> {
+    pub fn new(core: u64, services: Arc<Services>, wake: Cap<Notification>) -> crate::Result<Dispatcher<W>> {
         let (pool, quota) = (Pool::new(WORKERS, services, wake)?, Quota::new(MAX_BLOCKED));
         Ok(Dispatcher { core, pool, quota, postponed: VecDeque::new() })
     }
@@ -155,7 +165,7 @@ impl Dispatcher {
     pub fn ask_here(
         &mut self,
         task: processes::Task,
-        keep: impl FnOnce() -> Result<Origin, KernelError>,
+        keep: impl FnOnce() -> Result<Origin<W>, KernelError>,
     ) -> Result<(), Error> {
         if !self.pool.has_capacity() || task.waits() && !self.quota.may_take(task.requester()) {
             return Err(Error::Full);
@@ -182,25 +192,25 @@ impl Dispatcher {
         self.start_task(Origin::Nobody, processes::Task::Forget(process)).is_ok()
     }
 
-    fn start_task(&mut self, origin: Origin, task: processes::Task) -> Result<(), Outcome> {
+    /// Makes a worker ask for the ceiling of a local process; there must be [capacity](Self::has_capacity).
+    pub fn vouch(&mut self, process: u64, errand: Errand) {
+        let _ = self.start_task(Origin::Errand(errand), processes::Task::Vouch(process));
+    }
+
+    fn start_task(&mut self, origin: Origin<W>, task: processes::Task) -> Result<(), Outcome> {
         let (client, takes_long) = ((PROCESSES, task.requester()), task.waits());
         self.start(origin, client, Task::Processes(task), takes_long)
     }
 
-    /// Makes a worker do something about capabilities. Returns the purpose if there is no worker.
-    pub fn work(&mut self, work: Work, task: capabilities::Task) -> Result<(), Work> {
-        let started = self.pool.start(Origin::Capabilities(work), (CAPABILITIES, 0), Task::Capabilities(task), false);
-        started.map_err(|origin| match origin {
-            Origin::Capabilities(work) => work,
-            // This is the origin that was passed.
-            _ => Work::Sweep,
-        })
+    /// Makes a worker do something for the monitor itself. Returns the purpose if there is no worker.
+    pub fn work(&mut self, work: W, task: W::Task) -> Result<(), W> {
+        self.pool.start(work, Origin::Own, (OWN, 0), Task::Own(task), false)
     }
 
     /// Cancels a request of another core, where its reply is no longer awaited.
     pub fn cancel(&mut self, core: u64, index: usize) {
         let is_it =
-            |origin: &Origin| matches!(origin, Origin::Peer(of, number) if *of == core && number.index() == index);
+            |origin: &Origin<W>| matches!(origin, Origin::Peer(of, number) if *of == core && number.index() == index);
         // If the request is not over yet, the other core cancels it again.
         let _ = self.pool.cancel(|origin, _| is_it(origin));
     }
@@ -225,15 +235,17 @@ impl Dispatcher {
 
     fn start(
         &mut self,
-        origin: Origin,
+        origin: Origin<W>,
         (service, requester): (u64, Asks),
-        task: Task,
+        task: Task<W::Task>,
         takes_long: bool,
     ) -> Result<(), Outcome> {
         if takes_long && !self.quota.may_take(requester) {
             return Err(Outcome::Busy);
         }
-        self.pool.start(origin, (service, requester.process), task, takes_long).map_err(|_| Outcome::Busy)?;
+        self.pool
+            .start(origin, |origin| origin, (service, requester.process), task, takes_long)
+            .map_err(|_| Outcome::Busy)?;
         if takes_long {
             self.quota.take(requester);
         }
@@ -260,16 +272,18 @@ impl Dispatcher {
         !self.postponed.is_empty()
     }
 
-    /// Removes a finished task: the party that gets the reply, and the result. The time counts for the core that
-    /// requested it.
-    pub fn finished(&mut self, portions: &mut Portions) -> Option<(Origin, Product)> {
-        let charge = |origin: &Origin, ticks| match origin {
-            Origin::Peer(core, _)
-            | Origin::Guest(core, ..)
-            | Origin::Capabilities(Work::There(core, ..) | Work::MemoryGrant(core, _)) => {
-                portions.charge(*core, ticks);
+    /// Removes a finished task: the party that gets the reply, and the result. `charge` gets the core
+    /// that requested it, if it was one, and the ticks that it took.
+    pub fn finished(&mut self, charge: impl FnOnce(u64, u64)) -> Option<(Origin<W>, Product)> {
+        let charge = |origin: &Origin<W>, ticks| {
+            let payer = match origin {
+                Origin::Peer(core, _) | Origin::Guest(core, ..) => Some(*core),
+                Origin::Own(work) => work.payer(),
+                Origin::Here(_) | Origin::Errand(_) | Origin::Nobody => None,
+            };
+            if let Some(core) = payer {
+                charge(core, ticks);
             }
-            _ => {}
         };
         let (origin, (_, requester), was_charged, product) = self.pool.finished(charge)?;
         if was_charged {

@@ -11,6 +11,7 @@ extern crate alloc;
 pub mod attachments;
 pub mod boot;
 pub mod exchange;
+pub mod grant;
 pub mod message;
 pub mod names;
 pub mod portions;

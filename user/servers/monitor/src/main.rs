@@ -35,6 +35,7 @@ mod channel;
 mod dirty_flag;
 mod dispatcher;
 mod endpoints;
+mod errands;
 mod forward;
 mod kernel;
 mod links;
@@ -47,6 +48,7 @@ mod services;
 mod signals;
 mod slots;
 mod start;
+mod tasks;
 mod workers;
 
 use tench_sys::Error;

@@ -18,11 +18,12 @@ use tench_sys::{Error as KernelError, Instant};
 
 use crate::capabilities::{self, Ledger, TransferRequest};
 use crate::channel::{Channel, IN_FLIGHT};
-use crate::dispatcher::{Dispatcher, Requester};
+use crate::dispatcher::Requester;
 use crate::endpoints::Endpoints;
+use crate::errands::ToProcesses;
 use crate::forward::Waiting;
 use crate::kernel::is_off;
-pub use asked::ToProcesses;
+use crate::tasks::Dispatcher;
 use asked::{Asked, Table, carry_out};
 
 /// Seconds within which a started core has to reply.

@@ -29,6 +29,8 @@ pub enum Task {
     Do(RemoteRequest),
     /// Admission of a process of another core, with this badge, to start processes here, up to this priority.
     Admit(u64, u8),
+    /// Question for the ceiling of a process of this core that wants to start something on another.
+    Vouch(u64),
     /// Removal of one way in which this process of another core can do so.
     Forget(u64),
 }
@@ -39,7 +41,7 @@ impl Task {
         match self {
             Task::Do(request) => request.requester,
             Task::Admit(badge, _) => Client::of_badge(*badge),
-            Task::Forget(requester) => Client::alone(*requester),
+            Task::Vouch(process) | Task::Forget(process) => Client::alone(*process),
         }
     }
 
@@ -55,6 +57,12 @@ pub fn carry_out(task: &Task, is_cancelled: &AtomicBool) -> Words {
         Task::Do(request) => ask(request, is_cancelled),
         Task::Admit(badge, ceiling) => with_authority(|procs| procs.admit(*badge, *ceiling)).map(|()| words(&())),
         Task::Forget(process) => with_authority(|procs| procs.forget(*process)).map(|()| words(&())),
+        Task::Vouch(process) => match vouch(*process) {
+            // What such a process starts on another core would escape its memory limit.
+            Ok((.., true)) => Err(Error::Limited),
+            Ok((_, ceiling, false)) => Ok(words(&ceiling)),
+            Err(why) => Err(why),
+        },
     };
     result.unwrap_or_else(|error| ended(Outcome::Refused, error as u64))
 }

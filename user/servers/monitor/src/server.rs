@@ -41,7 +41,7 @@ use tench_system::{ARCHIVE_PATH, Program, System};
 
 use crate::capabilities::{self, Ledger, Rounds};
 use crate::channel::{self, LINE};
-use crate::dispatcher::{Dispatcher, Origin, Requester};
+use crate::dispatcher::{Origin, Requester};
 use crate::endpoints::Endpoints;
 use crate::forward::Inbox;
 use crate::kernel::{GROWTH, KERNEL};
@@ -53,8 +53,8 @@ use crate::services::Services;
 use crate::signals::Signals;
 use crate::slots::discard;
 use crate::start::Starter;
+use crate::tasks::Dispatcher;
 use crate::{Result, no_memory};
-pub use errands::Errand;
 
 /// The name server, as the system description calls it.
 const NAMES: &str = "names";
@@ -268,7 +268,9 @@ impl Server {
     /// has a time at which it has to be checked again.
     fn pass_on(&mut self, port: &mut Port) -> bool {
         let is_woken = core::mem::take(&mut self.is_woken);
-        while is_woken && let Some((origin, product)) = self.dispatcher.finished(&mut self.portions) {
+        while is_woken
+            && let Some((origin, product)) = self.dispatcher.finished(|core, ticks| self.portions.charge(core, ticks))
+        {
             if let Origin::Peer(core, number) = origin {
                 let peer = self.peers.iter_mut().find(|peer| peer.core == core && peer.channel.is_some());
                 match peer {
@@ -284,7 +286,8 @@ impl Server {
             match origin {
                 Origin::Nobody | Origin::Peer(..) => {}
                 Origin::Guest(core, number, badge) => self.admitted(core, number, badge, &words),
-                Origin::Capabilities(work) => self.worked(work, &words, port),
+                Origin::Errand(errand) => self.run(errand, &words, port),
+                Origin::Own(work) => self.worked(work, &words, port),
                 Origin::Here(requester) => requester.finish(port, &words),
             }
         }

@@ -24,7 +24,7 @@ use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_CSPACE, Received,
 use crate::kernel::KERNEL;
 use crate::processes;
 use crate::slots::{Arrivals, Caps, discard};
-use crate::workers::{Product, Worker};
+use crate::workers::{Call, Product};
 
 /// Number of lookups of a server that does not run, and the pause between two: together, as long as a restart may take.
 const ATTEMPTS: u32 = 500;
@@ -188,10 +188,10 @@ impl Services {
     }
 
     /// Carries out a request, and returns the reply.
-    pub fn serve(&self, request: Request, worker: &Worker, buffers: &mut CallBuffers) -> Product {
+    pub fn serve(&self, request: Request, current: &Call, buffers: &mut CallBuffers) -> Product {
         let Some((mint, arrivals)) = &mut buffers.slots else { return ended(Outcome::Busy, 0).into() };
         let slot = match request.to {
-            Target::Server { service, badge } if !self.mint(service, badge, *mint, worker) => {
+            Target::Server { service, badge } if !self.mint(service, badge, *mint, current) => {
                 return ended(Outcome::Gone, 0).into();
             }
             Target::Server { .. } => *mint,
@@ -204,7 +204,7 @@ impl Services {
         }
         offer_slots(arrivals.slots());
         let reply_to = if request.is_one_way { None } else { Some(&mut *buffers.reply) };
-        let called = call(Cap::new(slot), &buffers.message, reply_to, worker);
+        let called = call(Cap::new(slot), &buffers.message, reply_to, current);
         let _ = OWN_CSPACE.delete_at(*mint);
         match called {
             Ok(()) if request.is_one_way => encode_reply(DONE, &[], &[]).into(),
@@ -212,7 +212,7 @@ impl Services {
                 Some(caps) => Product { words: translate(&request, &buffers.reply), caps },
                 None => ended(Outcome::Capabilities, 0).into(),
             },
-            Err(_) if worker.is_cancelled.load(Ordering::Relaxed) => ended(Outcome::Gone, 0).into(),
+            Err(_) if current.is_cancelled.load(Ordering::Relaxed) => ended(Outcome::Gone, 0).into(),
             Err(_) if matches!(request.to, Target::Copy { .. }) => ended(Outcome::Revoked, 0).into(),
             // The next request looks the server up again.
             Err(_) => ended(Outcome::Restarted, 0).into(),
@@ -220,12 +220,12 @@ impl Services {
     }
 
     /// Makes the capability for a call to a server. If the server is being restarted, waits for it.
-    fn mint(&self, service: u64, badge: u64, to: CapAddress, worker: &Worker) -> bool {
+    fn mint(&self, service: u64, badge: u64, to: CapAddress, current: &Call) -> bool {
         if usize::try_from(service).is_ok_and(|number| number >= self.names.len()) {
             return false;
         }
         for _ in 0..ATTEMPTS {
-            if worker.is_cancelled.load(Ordering::Relaxed) {
+            if current.is_cancelled.load(Ordering::Relaxed) {
                 return false;
             }
             let Some(endpoint) = self.find(service) else {
@@ -291,17 +291,12 @@ fn translate(request: &Request, reply: &Received) -> Words {
 }
 
 /// Makes the call, or sends if no reply is expected, in a way that can be cancelled.
-fn call(
-    endpoint: Cap<Endpoint>,
-    message: &Message,
-    reply: Option<&mut Received>,
-    worker: &Worker,
-) -> Result<(), Error> {
-    worker.is_calling.store(true, Ordering::Release);
+fn call(endpoint: Cap<Endpoint>, message: &Message, reply: Option<&mut Received>, current: &Call) -> Result<(), Error> {
+    current.is_calling.store(true, Ordering::Release);
     let called = match reply {
         Some(reply) => endpoint.call_into(message, reply),
         None => endpoint.send(message, Wait::until(time::deadline(PATIENCE))),
     };
-    worker.is_calling.store(false, Ordering::Release);
+    current.is_calling.store(false, Ordering::Release);
     called
 }

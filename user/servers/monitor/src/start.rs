@@ -11,7 +11,8 @@ use tench_abi::memory::PAGE_SIZE;
 use tench_loader::Archive;
 use tench_mem_interface::{Block, Mem};
 use tench_monitor::boot::{BLOCK_BITS, CHANNEL_BITS, Layout};
-use tench_monitor::share::{LEAST, next_block_bits};
+use tench_monitor::grant::next_block_bits;
+use tench_monitor::share::LEAST;
 use tench_sys::{Cap, Error, Frame, Kind, Machine, MapFlags, OWN_CSPACE, Placement, Untyped};
 
 use crate::kernel::KERNEL;

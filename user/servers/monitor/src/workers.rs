@@ -18,28 +18,40 @@ use tench_sys::{Cap, Notification, SchedulingContext, Thread};
 
 use crate::services::{Request, Services};
 use crate::slots::Caps;
-use crate::{Result, capabilities, processes};
+use crate::{Result, processes};
 
 /// Size of a worker's stack in bytes.
 const STACK: usize = 32 * 1024;
 
 /// A worker's task.
-pub enum Task {
+pub enum Task<T> {
     /// A call to a server of this core.
     Serve(Box<Request>),
     /// A call to this core's process server or memory server.
     Processes(processes::Task),
-    /// A task about capabilities.
-    Capabilities(capabilities::Task),
+    /// A task of the monitor's own.
+    Own(T),
 }
 
 /// The client of a task: the server's number, and the badge with which it is called.
 pub type Client = (u64, u64);
 
+/// A task of the monitor's own.
+pub trait OwnTask: Send + 'static {
+    /// Carries it out, and returns the result. Only workers call this, since it can take long.
+    fn carry_out(&self) -> Words;
+}
+
 /// State shared by a worker and the main thread.
-pub struct Worker {
-    task: Mutex<Option<Task>>,
+struct Worker<T> {
+    task: Mutex<Option<Task<T>>>,
     given: Condvar,
+    call: Call,
+}
+
+/// State of a worker's call, for the worker and the main thread.
+#[derive(Default)]
+pub struct Call {
     /// Set while the worker is in a call that can be cancelled. What it touches until the call is over is already
     /// mapped, so that no page fault is cancelled instead.
     pub is_calling: AtomicBool,
@@ -74,8 +86,8 @@ impl From<Words> for Product {
 type Job<O> = (O, Client, bool);
 
 /// A worker, as the main thread sees it. `O` is the party that gets the reply.
-struct Member<O> {
-    worker: Arc<Worker>,
+struct Member<O, T> {
+    worker: Arc<Worker<T>>,
     thread: Cap<Thread>,
     /// Scheduling context of the worker; `used` is the time that it had used at the last check.
     context: Cap<SchedulingContext>,
@@ -84,18 +96,18 @@ struct Member<O> {
 }
 
 /// The workers.
-pub struct Pool<O> {
+pub struct Pool<O, T> {
     shared: Arc<Shared>,
-    members: Vec<Member<O>>,
+    members: Vec<Member<O, T>>,
     limit: usize,
     /// The monitor's own priority, which workers have as well: one serves clients of any priority after another.
     priority: u8,
 }
 
-impl<O> Pool<O> {
+impl<O, T: OwnTask> Pool<O, T> {
     /// Returns a pool without workers, which starts at most `limit`. Called before the monitor serves anybody: while it
     /// does, its priority is its client's, which may be too high for a worker.
-    pub fn new(limit: usize, services: Arc<Services>, wake: Cap<Notification>) -> Result<Pool<O>> {
+    pub fn new(limit: usize, services: Arc<Services>, wake: Cap<Notification>) -> Result<Pool<O, T>> {
         let priority = own_priority()?;
         let shared = Arc::new(Shared { services, done: Mutex::new(Vec::new()), wake });
         Ok(Pool { shared, members: Vec::new(), limit, priority })
@@ -111,13 +123,20 @@ impl<O> Pool<O> {
         self.idle().is_some()
     }
 
-    /// Gives a worker a task, which can block for ever or not. Returns the origin if all workers are busy and no more
-    /// can be started.
-    pub fn start(&mut self, origin: O, client: Client, task: Task, takes_long: bool) -> core::result::Result<(), O> {
+    /// Gives a worker a task, which can block for ever or not. Returns what the origin is to be made of if all workers
+    /// are busy and no more can be started.
+    pub fn start<W>(
+        &mut self,
+        what: W,
+        origin: impl FnOnce(W) -> O,
+        client: Client,
+        task: Task<T>,
+        takes_long: bool,
+    ) -> core::result::Result<(), W> {
         let idle = self.idle();
-        let Some(member) = idle.and_then(|place| self.members.get_mut(place)) else { return Err(origin) };
-        member.job = Some((origin, client, takes_long));
-        member.worker.is_cancelled.store(false, Ordering::Relaxed);
+        let Some(member) = idle.and_then(|place| self.members.get_mut(place)) else { return Err(what) };
+        member.job = Some((origin(what), client, takes_long));
+        member.worker.call.is_cancelled.store(false, Ordering::Relaxed);
         *member.worker.task.lock() = Some(task);
         member.worker.given.notify_one();
         Ok(())
@@ -129,12 +148,7 @@ impl<O> Pool<O> {
         if number >= self.limit || self.members.try_reserve(1).is_err() {
             return None;
         }
-        let worker = Arc::new(Worker {
-            task: Mutex::new(None),
-            given: Condvar::new(),
-            is_calling: AtomicBool::new(false),
-            is_cancelled: AtomicBool::new(false),
-        });
+        let worker = Arc::new(Worker { task: Mutex::new(None), given: Condvar::new(), call: Call::default() });
         let (own, shared) = (Arc::clone(&worker), Arc::clone(&self.shared));
         let builder = thread::Builder::new().stack_size(STACK).priority(self.priority).name("worker");
         let handle = builder.spawn(move || own.work(number, &shared)).ok()?;
@@ -161,20 +175,20 @@ impl<O> Pool<O> {
     pub fn origins(&mut self, client: impl Fn(Client) -> bool) -> impl Iterator<Item = (&mut O, &AtomicBool)> {
         self.members.iter_mut().filter_map(move |member| {
             let (origin, ..) = member.job.as_mut().filter(|(_, of, _)| client(*of))?;
-            Some((origin, &member.worker.is_cancelled))
+            Some((origin, &member.worker.call.is_cancelled))
         })
     }
 
     /// Cancels matching tasks. Returns whether none is left; otherwise it has to be called again.
     pub fn cancel(&mut self, for_whom: impl Fn(&O, Client) -> bool) -> bool {
         let mut is_over = true;
-        let is_it = |member: &&Member<O>| member.job.as_ref().is_some_and(|(origin, of, _)| for_whom(origin, *of));
+        let is_it = |member: &&Member<O, T>| member.job.as_ref().is_some_and(|(origin, of, _)| for_whom(origin, *of));
         for member in self.members.iter().filter(is_it) {
             is_over = false;
-            member.worker.is_cancelled.store(true, Ordering::Relaxed);
+            member.worker.call.is_cancelled.store(true, Ordering::Relaxed);
             let waits = |state| matches!(state, ThreadState::Sending | ThreadState::AwaitingReply);
             let is_waiting = member.thread.query().is_ok_and(|thread| waits(thread.state));
-            if is_waiting && member.worker.is_calling.load(Ordering::Acquire) {
+            if is_waiting && member.worker.call.is_calling.load(Ordering::Acquire) {
                 // The call ends with `Aborted`.
                 let _ = member.thread.suspend();
                 let _ = member.thread.resume();
@@ -189,7 +203,7 @@ fn own_priority() -> Result<u8> {
     Ok(Cap::<Thread>::new(slot::THREAD).query()?.priority as u8)
 }
 
-impl Worker {
+impl<T: OwnTask> Worker<T> {
     /// Carries out one task after another.
     fn work(&self, number: usize, shared: &Shared) {
         let mut buffers = crate::services::CallBuffers::new();
@@ -198,9 +212,9 @@ impl Worker {
             let Some(next) = task.take() else { continue };
             drop(task);
             let product = match next {
-                Task::Serve(request) => shared.services.serve(*request, self, &mut buffers),
-                Task::Processes(task) => processes::carry_out(&task, &self.is_cancelled).into(),
-                Task::Capabilities(task) => capabilities::carry_out(&task).into(),
+                Task::Serve(request) => shared.services.serve(*request, &self.call, &mut buffers),
+                Task::Processes(task) => processes::carry_out(&task, &self.call.is_cancelled).into(),
+                Task::Own(task) => task.carry_out().into(),
             };
             shared.done.lock().push((number, product));
             // The notification exists as long as this process.

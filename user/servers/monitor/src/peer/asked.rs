@@ -8,16 +8,18 @@ use tench_monitor::message::line::{Admission, Growth, operation as exchange};
 use tench_monitor::message::{Forward, Outcome, Words, decode_requester, ended, operation};
 use tench_monitor::remote_request::{Operation, RemoteRequest};
 use tench_monitor_interface::protocol::{Error, pid_base};
-use tench_protocol::{Given, Pending, Port, Sent};
+use tench_protocol::{Pending, Port, Sent};
 use tench_quota::{Client, Quota};
-use tench_sys::{Cap, Endpoint, Instant};
+use tench_sys::{Cap, Instant};
 
-use crate::capabilities::{self, Ledger, Task, TransferRequest, Work};
+use crate::capabilities::{Ledger, TransferRequest};
 use crate::channel::IN_FLIGHT;
-use crate::dispatcher::{Dispatcher, Requester, malformed};
+use crate::dispatcher::{Requester, malformed};
 use crate::endpoints::Endpoints;
+use crate::errands::ToProcesses;
 use crate::forward::Waiting;
 use crate::slots::discard;
+use crate::tasks::{self, Dispatcher, Task, Work};
 
 /// A request to another core. The type is small, because it is moved with each request and each reply.
 pub enum Asked {
@@ -101,9 +103,6 @@ impl Table {
     }
 }
 
-/// The capability to a process server.
-pub type ToProcesses = Sent<Endpoint, Given>;
-
 /// Carries out a request of another core: replies at once, or passes it to a worker, which replies later.
 pub fn carry_out(
     core: u64,
@@ -124,7 +123,7 @@ pub fn carry_out(
             .map_err(malformed)
             .and_then(|(badge, ceiling)| dispatcher.admit(core, number, badge, ceiling).map_err(at_once)),
         exchange::ADMIT => Admission::decode(words, core, dispatcher.core).map_err(malformed).and_then(|admission| {
-            let task = capabilities::look(ledger, pid_base(core) | admission.requester, admission.process);
+            let task = tasks::look(ledger, pid_base(core) | admission.requester, admission.process);
             dispatcher.work(Work::There(core, number, admission), task).map_err(|_| (Outcome::Busy, 0))
         }),
         exchange::GROW => Growth::decode(words).map_err(malformed).and_then(|growth| {

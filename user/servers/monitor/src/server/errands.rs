@@ -1,47 +1,17 @@
-//! Requests of local processes to start something on other cores. The requester's ceiling is known to this core's
-//! process server: a worker asks for it, and the request to the other core's monitor contains it. The requester itself
-//! is not asked.
+//! The main thread's part in [errands](crate::errands).
 
 use tench_abi::power::identity;
 use tench_channel::Request as Number;
 use tench_monitor::message::MONITOR;
 use tench_monitor::message::{Outcome, decode_result, encode_reply, ended};
-use tench_monitor::remote_request::RemoteRequest;
 use tench_monitor_interface::protocol::Error;
 use tench_protocol::Caller;
-use tench_protocol::{Pending, Port};
+use tench_protocol::Port;
 use tench_sys::Error as KernelError;
 
 use super::Server;
-use crate::capabilities::{Task, Work};
-use crate::dispatcher::{Requester, result};
-use crate::peer::ToProcesses;
-
-/// The request.
-pub enum Errand {
-    /// A program is to be started.
-    Spawn(RemoteRequest, Requester),
-    /// The process server of a core is requested, for a process with this badge.
-    Endpoint(u64, u64, Pending<ToProcesses, Error>),
-}
-
-impl Errand {
-    /// Refuses the request.
-    fn refuse(self, port: &mut Port, why: Error) {
-        match self {
-            Errand::Spawn(_, requester) => requester.refuse(port, why),
-            Errand::Endpoint(.., pending) => port.finish(pending, &Err(why)),
-        }
-    }
-
-    /// Returns the core that the request is for.
-    const fn core(&self) -> u64 {
-        match self {
-            Errand::Spawn(request, _) => request.core(),
-            Errand::Endpoint(core, ..) => *core,
-        }
-    }
-}
+use crate::dispatcher::result;
+use crate::errands::Errand;
 
 impl Server {
     /// Makes a worker ask for the ceiling of a local process that wants to start something on another core.
@@ -58,9 +28,7 @@ impl Server {
         if !self.dispatcher.has_capacity() {
             return Err(Error::Full);
         }
-        let errand = keep().map_err(|_| Error::Full)?;
-        // There is room, so the task starts.
-        let _ = self.dispatcher.work(Work::Errand(errand), Task::Vouch(requester.process));
+        self.dispatcher.vouch(requester.process, keep().map_err(|_| Error::Full)?);
         Ok(())
     }
 

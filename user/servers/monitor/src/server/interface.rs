@@ -9,10 +9,12 @@ use tench_monitor_interface::protocol::{
 use tench_protocol::{Any, Arrived, Bytes, Caller, Given, Later, Powers, Sent};
 use tench_sys::{Cap, Endpoint, Untyped};
 
-use super::{Errand, Server, trade};
-use crate::capabilities::{self, Taken, Task, Waiter, Work};
+use super::{Server, trade};
+use crate::capabilities::{self, Taken, Waiter};
 use crate::dispatcher::Requester;
+use crate::errands::Errand;
 use crate::slots::discard;
+use crate::tasks::{Task, Work};
 
 impl MonitorService for Server {
     fn cores(&mut self) -> Result<(u64, u64), Error> {

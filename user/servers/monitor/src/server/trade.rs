@@ -15,13 +15,14 @@ use tench_remote::Core;
 use tench_sys::{Cap, CapAddress, Error as KernelError, OWN_CSPACE};
 
 use super::Server;
-use crate::capabilities::{self, Grown, Own, Task, TransferRequest, Waiter, Work};
+use crate::capabilities::{self, Grown, TransferRequest, Waiter};
 use crate::channel;
 use crate::dispatcher::Requester;
 use crate::endpoints::{Attachment, Outgoing};
 use crate::kernel::{KERNEL, is_off, is_out_of_memory};
 use crate::links;
 use crate::peer::Peer;
+use crate::tasks::{self, Task, Work};
 
 /// Reserves memory for the ledgers. A request that fails here is refused before anything is changed.
 pub(super) fn ensure_capacity() -> Result<(), Error> {
@@ -35,7 +36,6 @@ impl Server {
         match (work, words) {
             (Work::Growth(from, requester, bytes), words) => self.ask_for_memory(from, requester, bytes, words, port),
             (Work::MemoryGrant(core, number), words) => self.give_memory(core, number, words),
-            (Work::Errand(errand), words) => self.run(errand, words, port),
             (Work::Recall(granter, who), &[address, bytes]) => {
                 self.ledger.recall(granter, address, bytes, Waiter::Done(who));
             }
@@ -45,7 +45,7 @@ impl Server {
     }
 
     pub(super) fn finish(&mut self, own: Core, work: Work, words: &[u64]) {
-        if let Some((core, number, reply)) = capabilities::finish(&mut self.ledger, own, work, words)
+        if let Some((core, number, reply)) = tasks::finish(&mut self.ledger, own, work, words)
             && let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core)
         {
             peer.reply(number, &reply);
@@ -106,8 +106,8 @@ impl Server {
         self.pass_endpoints();
         self.link(port);
         self.refused.drain(..).for_each(|requester| requester.refuse(port, Error::Full));
-        let mut own = Own::default();
-        capabilities::reply_to_waiters(&mut self.ledger, &mut self.links, &mut own, port);
+        let own = capabilities::reply_to_waiters(&mut self.ledger, port);
+        own.links.into_iter().for_each(|(to, other, result)| self.links.sent(to, other, result));
         self.report_grants(own.grown);
         own.attachments.into_iter().for_each(|(number, result)| self.attachment_done(number, result));
         for peer in &mut self.peers {
@@ -361,7 +361,7 @@ impl Server {
             }
             return Ok(None);
         }
-        let look = capabilities::look(&self.ledger, pid_base(core) | requester, process);
+        let look = tasks::look(&self.ledger, pid_base(core) | requester, process);
         if let Err(Work::Here(request)) = self.dispatcher.work(Work::Here(request), look) {
             request.refuse(&mut self.ledger, Error::Full);
         }

@@ -1,0 +1,39 @@
+//! Requests of local processes to start something on other cores. The requester's ceiling is known to this core's
+//! process server: a worker asks for it, and the request to the other core's monitor contains it. The requester itself
+//! is not asked.
+
+use tench_monitor::remote_request::RemoteRequest;
+use tench_monitor_interface::protocol::Error;
+use tench_protocol::{Given, Pending, Port, Sent};
+use tench_sys::Endpoint;
+
+use crate::dispatcher::Requester;
+
+/// The capability to a process server.
+pub type ToProcesses = Sent<Endpoint, Given>;
+
+/// The request.
+pub enum Errand {
+    /// A program is to be started.
+    Spawn(RemoteRequest, Requester),
+    /// The process server of a core is requested, for a process with this badge.
+    Endpoint(u64, u64, Pending<ToProcesses, Error>),
+}
+
+impl Errand {
+    /// Refuses the request.
+    pub fn refuse(self, port: &mut Port, why: Error) {
+        match self {
+            Errand::Spawn(_, requester) => requester.refuse(port, why),
+            Errand::Endpoint(.., pending) => port.finish(pending, &Err(why)),
+        }
+    }
+
+    /// Returns the core that the request is for.
+    pub const fn core(&self) -> u64 {
+        match self {
+            Errand::Spawn(request, _) => request.core(),
+            Errand::Endpoint(core, ..) => *core,
+        }
+    }
+}
