@@ -67,7 +67,11 @@ const RETIRED: [Retired; 36] = [
     Retired { words: "asker", instead: "requester", within: EVERYWHERE },
     Retired { words: "giver", instead: "granter", within: &["user/servers/monitor", "user/lib/remote"] },
     Retired { words: "taker", instead: "receiver", within: EVERYWHERE },
-    Retired { words: "hands", instead: "executor", within: &["user/servers/monitor/src/exchange", "user/lib/remote"] },
+    Retired {
+        words: "hands",
+        instead: "executor",
+        within: &["user/servers/monitor/src/transfer/exchange", "user/lib/remote"],
+    },
     Retired { words: "desk", instead: "dispatcher", within: EVERYWHERE },
     Retired { words: "attention", instead: "liveness timer", within: EVERYWHERE },
     Retired { words: "unsaid", instead: "unsent", within: EVERYWHERE },

@@ -8,14 +8,26 @@
 
 extern crate alloc;
 
-pub mod attachments;
-pub mod boot;
-pub mod exchange;
-pub mod grant;
 pub mod message;
-pub mod names;
-pub mod portions;
-pub mod proxies;
-pub mod remote_request;
-pub mod requesters;
-pub mod share;
+
+/// Requests of programs to other cores, and of other cores to servers and processes here.
+pub mod work {
+    pub mod names;
+    pub mod remote_request;
+    pub mod requesters;
+}
+
+/// Capabilities that leave their core.
+pub mod transfer {
+    pub mod attachments;
+    pub mod exchange;
+    pub mod grant;
+    pub mod proxies;
+}
+
+/// The other cores.
+pub mod cores {
+    pub mod boot;
+    pub mod portions;
+    pub mod share;
+}

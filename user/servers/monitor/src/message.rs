@@ -11,15 +11,15 @@
 //! event
 //! HELLO
 //! CANCEL        position of the request
-//! RELEASE       number that is no longer needed: of a held capability, or of an attachment (crate::attachments)
+//! RELEASE       number that is no longer needed: of a held capability, or of an attachment
 //! SIGNAL        number of the notification, bits
 //! ALIVE
 //! HERE
 //! ```
 //! The target is a server's number; the badge is then the requesting process, and requests for processes of other cores
-//! are refused. Or the target is the number of what the other monitor [holds](crate::proxies); the badge, if it is not
-//! 0, is then the one with which the call is made. A bit of the target says that no reply is expected. The bits above
-//! the label are the number of capabilities, each of which takes two words ([`Carried`]).
+//! are refused. Or the target is the number of what the other monitor holds ([proxies](crate::transfer::proxies)); the
+//! badge, if it is not 0, is then the one with which the call is made. A bit of the target says that no reply is
+//! expected. The bits above the label are the number of capabilities, each of which takes two words ([`Carried`]).
 
 pub mod carried;
 pub mod line;
@@ -143,7 +143,7 @@ pub enum Target {
     /// called with this badge of a process; or with badge 0 by that core's process server, which may act for all of its
     /// processes.
     Server(u64, u64),
-    /// The object [held](crate::proxies) under a number, called with a badge or 0.
+    /// The object [held](crate::transfer::proxies) under a number, called with a badge or 0.
     Held(u64, u64),
 }
 

@@ -22,12 +22,12 @@ use tench_channel::Side;
 use tench_loader::Archive;
 use tench_loader::addresses::Randomness;
 use tench_mem_interface::Mem;
-use tench_monitor::boot::BLOCK_BITS;
+use tench_monitor::cores::boot::BLOCK_BITS;
+use tench_monitor::cores::portions::Portions;
+use tench_monitor::cores::share::divide;
 use tench_monitor::message::operation;
-use tench_monitor::portions::Portions;
-use tench_monitor::proxies;
-use tench_monitor::remote_request::RemoteRequest;
-use tench_monitor::share::divide;
+use tench_monitor::transfer::proxies;
+use tench_monitor::work::remote_request::RemoteRequest;
 use tench_monitor_interface::Monitor;
 use tench_monitor_interface::protocol::{Error, State};
 use tench_names_interface::Names;
@@ -39,21 +39,21 @@ use tench_sys::{
 };
 use tench_system::{ARCHIVE_PATH, Program, System};
 
-use crate::capabilities::{self, Ledger, Rounds};
-use crate::channel::{self, LINE};
-use crate::dispatcher::{Origin, Requester};
-use crate::endpoints::Endpoints;
-use crate::forward::Inbox;
+use crate::cores::channel::{self, LINE};
+use crate::cores::links::Links;
+use crate::cores::liveness::LivenessTimer;
+use crate::cores::peer::{Peer, Seen};
+use crate::cores::start::Starter;
 use crate::kernel::{GROWTH, KERNEL};
-use crate::links::Links;
-use crate::liveness::LivenessTimer;
-use crate::peer::{Peer, Seen};
-use crate::processes;
-use crate::services::Services;
-use crate::signals::Signals;
 use crate::slots::discard;
-use crate::start::Starter;
-use crate::tasks::Dispatcher;
+use crate::transfer::capabilities::{self, Ledger, Rounds};
+use crate::transfer::endpoints::Endpoints;
+use crate::transfer::signals::Signals;
+use crate::transfer::tasks::Dispatcher;
+use crate::work::dispatcher::{Origin, Requester};
+use crate::work::forward::Inbox;
+use crate::work::processes;
+use crate::work::services::Services;
 use crate::{Result, no_memory};
 
 /// The name server, as the system description calls it.
@@ -246,7 +246,7 @@ impl Server {
         }
     }
 
-    /// Reads the messages of other monitors, of those that have not used up [their time](tench_monitor::portions).
+    /// Reads the messages of those other monitors that have not used up [their time](tench_monitor::cores::portions).
     fn take_in(&mut self, port: &mut Port) {
         self.put_off = None;
         for peer in &mut self.peers {

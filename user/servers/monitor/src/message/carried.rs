@@ -57,7 +57,7 @@ pub enum Carried {
         /// Badge given to it since, or 0.
         badge: u64,
     },
-    /// Memory that has arrived before the message, as an attachment of this number ([attachments](crate::attachments)).
+    /// Memory that has arrived before the message, as an [attachment](crate::transfer::attachments) of this number.
     Memory {
         /// Number of the attachment.
         number: u64,

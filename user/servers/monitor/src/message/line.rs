@@ -8,7 +8,7 @@
 //! DROP       reservation                      nothing will come for the reservation
 //! LOST       core                             the first core's monitor reports that this core has stopped
 //! LINK       core                             to the first core's monitor: the sender needs a channel to this core
-//! ENDPOINT   reservation, a capability        an endpoint or notification for the reservation (crate::proxies)
+//! ENDPOINT   reservation, a capability        an endpoint or notification for the reservation
 //!
 //! request    words                            reply
 //! ADMIT      requester, process, word         outcome, reservation

@@ -1,4 +1,4 @@
-//! The main thread's part in [errands](crate::errands).
+//! The main thread's part in [errands](crate::work::errands).
 
 use tench_abi::power::identity;
 use tench_channel::Request as Number;
@@ -10,8 +10,8 @@ use tench_protocol::Port;
 use tench_sys::Error as KernelError;
 
 use super::Server;
-use crate::dispatcher::result;
-use crate::errands::Errand;
+use crate::work::dispatcher::result;
+use crate::work::errands::Errand;
 
 impl Server {
     /// Makes a worker ask for the ceiling of a local process that wants to start something on another core.

@@ -2,7 +2,7 @@
 
 use tench_monitor::message::MONITOR;
 use tench_monitor::message::Strings;
-use tench_monitor::remote_request::{Operation, RemoteRequest};
+use tench_monitor::work::remote_request::{Operation, RemoteRequest};
 use tench_monitor_interface::protocol::{
     Core, Error, Exchanged, MAX_STRINGS, Memory, MonitorService, Process, State, pid_base,
 };
@@ -10,11 +10,11 @@ use tench_protocol::{Any, Arrived, Bytes, Caller, Given, Later, Powers, Sent};
 use tench_sys::{Cap, Endpoint, Untyped};
 
 use super::{Server, trade};
-use crate::capabilities::{self, Taken, Waiter};
-use crate::dispatcher::Requester;
-use crate::errands::Errand;
 use crate::slots::discard;
-use crate::tasks::{Task, Work};
+use crate::transfer::capabilities::{self, Taken, Waiter};
+use crate::transfer::tasks::{Task, Work};
+use crate::work::dispatcher::Requester;
+use crate::work::errands::Errand;
 
 impl MonitorService for Server {
     fn cores(&mut self) -> Result<(u64, u64), Error> {

@@ -4,25 +4,25 @@ use alloc::vec::Vec;
 
 use tench::println;
 use tench_channel::{Request as Number, Side};
-use tench_monitor::attachments::ATTACHMENT;
 use tench_monitor::message::MONITOR;
 use tench_monitor::message::line::Growth;
 use tench_monitor::message::{Outcome, ended};
-use tench_monitor::proxies;
+use tench_monitor::transfer::attachments::ATTACHMENT;
+use tench_monitor::transfer::proxies;
 use tench_monitor_interface::protocol::{Error, State, pid_base, split_pid};
 use tench_protocol::{Arrived, Caller, Later, Port, Powers};
 use tench_remote::Core;
 use tench_sys::{Cap, CapAddress, Error as KernelError, OWN_CSPACE};
 
 use super::Server;
-use crate::capabilities::{self, Grown, TransferRequest, Waiter};
-use crate::channel;
-use crate::dispatcher::Requester;
-use crate::endpoints::{Attachment, Outgoing};
+use crate::cores::channel;
+use crate::cores::links;
+use crate::cores::peer::Peer;
 use crate::kernel::{KERNEL, is_off, is_out_of_memory};
-use crate::links;
-use crate::peer::Peer;
-use crate::tasks::{self, Task, Work};
+use crate::transfer::capabilities::{self, Grown, TransferRequest, Waiter};
+use crate::transfer::endpoints::{Attachment, Outgoing};
+use crate::transfer::tasks::{self, Task, Work};
+use crate::work::dispatcher::Requester;
 
 /// Reserves memory for the ledgers. A request that fails here is refused before anything is changed.
 pub(super) fn ensure_capacity() -> Result<(), Error> {

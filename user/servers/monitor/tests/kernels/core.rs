@@ -20,7 +20,7 @@ use tench_arch_host::Machine;
 use tench_arch_host::host::CORES;
 use tench_arch_host::machine::{RAM, RAM_MEDIUM, at};
 use tench_arch_host::memory::RAM_START;
-use tench_monitor::exchange::{Found, Kernel};
+use tench_monitor::transfer::exchange::{Found, Kernel};
 use tench_remote::{Core as Number, Kind as Sendable, Shape};
 
 pub const PAGE: u64 = 4096;

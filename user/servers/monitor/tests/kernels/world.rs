@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use tench_quota::Client;
 
 use tench_abi::{CapAddress, Error as KernelError, Kind, Rights};
-use tench_monitor::exchange::{Done, Exchange, OutgoingTransfer};
 use tench_monitor::message::line::Line;
+use tench_monitor::transfer::exchange::{Done, Exchange, OutgoingTransfer};
 use tench_monitor_interface::protocol::{Error, pid_base};
 use tench_remote::{Core as Number, ObjectId};
 

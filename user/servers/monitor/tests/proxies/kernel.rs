@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tench_abi::{CapAddress, Error as KernelError, Rights};
 use tench_monitor::message::carried::ObjectClass;
-use tench_monitor::proxies::{Common, FIRST_BIT, Found, Kernel};
+use tench_monitor::transfer::proxies::{Common, FIRST_BIT, Found, Kernel};
 
 /// First slot of processes.
 const PROCESSES: u32 = 1 << 20;

@@ -3,7 +3,7 @@
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::message::Malformed;
 use tench_monitor::message::carried::{Carried, ObjectClass, PROCESSES, Server};
-use tench_monitor::proxies::{Error, Kernel, OWN_PROXIES, PROXIES};
+use tench_monitor::transfer::proxies::{Error, Kernel, OWN_PROXIES, PROXIES};
 use tench_quota::Client;
 
 use crate::simulation::Dice;

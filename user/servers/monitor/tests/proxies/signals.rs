@@ -2,7 +2,7 @@
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::message::carried::{Carried, ObjectClass, Server};
-use tench_monitor::proxies::{BITS, Error, Kernel, OWN_PROXIES};
+use tench_monitor::transfer::proxies::{BITS, Error, Kernel, OWN_PROXIES};
 use tench_quota::Client;
 
 use crate::kernel::Receiver;

@@ -10,7 +10,7 @@ use tench_quota::Client;
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::message::carried::{Carried, ObjectClass};
-use tench_monitor::proxies::{Error, Kernel, Proxies, Target};
+use tench_monitor::transfer::proxies::{Error, Kernel, Proxies, Target};
 use tench_monitor_interface::protocol::pid_base;
 
 use crate::kernel::{Cap, Fake, Origin, Receiver};

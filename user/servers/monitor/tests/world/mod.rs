@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use tench_quota::Client;
 
 use tench_abi::{CapAddress, Error as KernelError, Rights};
-use tench_monitor::exchange::mailbox::ReceivedTransfer;
-use tench_monitor::exchange::{Done, Exchange, Found, Kernel, OutgoingTransfer};
 use tench_monitor::message::line::Line;
+use tench_monitor::transfer::exchange::mailbox::ReceivedTransfer;
+use tench_monitor::transfer::exchange::{Done, Exchange, Found, Kernel, OutgoingTransfer};
 use tench_monitor_interface::protocol::{Error, pid_base};
 use tench_remote::{Core, Kind, ObjectId, Shape};
 

@@ -5,7 +5,7 @@ use tench_quota::Client;
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::message::carried::{Carried, ObjectClass};
-use tench_monitor::proxies::{Kernel, PROXIES, Target};
+use tench_monitor::transfer::proxies::{Kernel, PROXIES, Target};
 
 use super::{Meaning, Node, SENDABLE, World};
 use crate::kernel::{Origin, Receiver};

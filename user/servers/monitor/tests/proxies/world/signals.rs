@@ -1,7 +1,7 @@
 //! Signals that processes give, and those that they should receive.
 
 use tench_abi::CapAddress;
-use tench_monitor::proxies::Kernel;
+use tench_monitor::transfer::proxies::Kernel;
 
 use super::{Message, World};
 use crate::kernel::Receiver;

@@ -8,9 +8,9 @@ use tench::thread::yield_now;
 use tench::time;
 use tench_channel::Request as Number;
 use tench_mem_interface::Mem;
-use tench_monitor::grant::{SMALLEST, grant_bits};
 use tench_monitor::message::line::{Admission, Growth};
 use tench_monitor::message::{MONITOR, Outcome, Words, ended};
+use tench_monitor::transfer::grant::{SMALLEST, grant_bits};
 use tench_monitor_interface::protocol::{Error, pid_base};
 use tench_procs_interface::Procs;
 use tench_procs_interface::protocol::State;
@@ -19,11 +19,11 @@ use tench_quota::Client;
 use tench_remote::{Core, ObjectId};
 use tench_sys::{Cap, CapAddress, Error as KernelError, OWN_CSPACE};
 
-use crate::capabilities::{Ledger, TransferRequest, core};
-use crate::dispatcher::{Purpose, Requester};
 use crate::kernel::KERNEL;
-use crate::processes;
-use crate::workers::OwnTask;
+use crate::transfer::capabilities::{Ledger, TransferRequest, core};
+use crate::work::dispatcher::{Purpose, Requester};
+use crate::work::processes;
+use crate::work::workers::OwnTask;
 
 /// Preemption points that the kernel passes in one part of a deletion.
 const PART: u64 = 48;
@@ -35,7 +35,7 @@ const NOBODY: u64 = 0;
 pub const MOST_ASKED: usize = 60;
 
 /// The dispatcher, with what this monitor does for itself.
-pub type Dispatcher = crate::dispatcher::Dispatcher<Work>;
+pub type Dispatcher = crate::work::dispatcher::Dispatcher<Work>;
 
 /// The purpose of a worker's task.
 pub enum Work {

@@ -16,8 +16,8 @@ use tench_monitor_interface::protocol::Error;
 use tench_quota::{Client, Quota};
 use tench_remote::{Core, RequestId};
 
-use crate::attachments::ATTACHMENT;
 use crate::message::MONITOR;
+use crate::transfer::attachments::ATTACHMENT;
 
 /// Maximum number of transfers on a core.
 pub const MAX_TRANSFERS: usize = 256;

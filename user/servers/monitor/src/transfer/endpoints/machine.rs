@@ -1,16 +1,16 @@
-//! System calls of the ledger ([`tench_monitor::proxies`]).
+//! System calls of the ledger ([`tench_monitor::transfer::proxies`]).
 
 use alloc::collections::BTreeMap;
 
 use tench::memory;
 use tench_monitor::message::carried::ObjectClass;
-use tench_monitor::proxies::{self, Found};
+use tench_monitor::transfer::proxies::{self, Found};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Kind, OWN_CSPACE, Rights};
 
-use crate::forward::{Inbox, Source};
 use crate::kernel::KERNEL;
-use crate::signals::Signals;
 use crate::slots::discard;
+use crate::transfer::signals::Signals;
+use crate::work::forward::{Inbox, Source};
 
 /// The kernel of this core.
 pub(super) struct Machine {

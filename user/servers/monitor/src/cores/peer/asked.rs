@@ -6,20 +6,20 @@ use alloc::vec::Vec;
 use tench_channel::Request as Number;
 use tench_monitor::message::line::{Admission, Growth, operation as exchange};
 use tench_monitor::message::{Forward, Outcome, Words, decode_requester, ended, operation};
-use tench_monitor::remote_request::{Operation, RemoteRequest};
+use tench_monitor::work::remote_request::{Operation, RemoteRequest};
 use tench_monitor_interface::protocol::{Error, pid_base};
 use tench_protocol::{Pending, Port, Sent};
 use tench_quota::{Client, Quota};
 use tench_sys::{Cap, Instant};
 
-use crate::capabilities::{Ledger, TransferRequest};
-use crate::channel::IN_FLIGHT;
-use crate::dispatcher::{Requester, malformed};
-use crate::endpoints::Endpoints;
-use crate::errands::ToProcesses;
-use crate::forward::Waiting;
+use crate::cores::channel::IN_FLIGHT;
 use crate::slots::discard;
-use crate::tasks::{self, Dispatcher, Task, Work};
+use crate::transfer::capabilities::{Ledger, TransferRequest};
+use crate::transfer::endpoints::Endpoints;
+use crate::transfer::tasks::{self, Dispatcher, Task, Work};
+use crate::work::dispatcher::{Requester, malformed};
+use crate::work::errands::ToProcesses;
+use crate::work::forward::Waiting;
 
 /// A request to another core. The type is small, because it is moved with each request and each reply.
 pub enum Asked {

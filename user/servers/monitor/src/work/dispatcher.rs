@@ -9,17 +9,17 @@ use core::sync::atomic::Ordering;
 use tench::server::Watch;
 use tench_channel::Request as Number;
 use tench_monitor::message::{Malformed, Outcome, decode_result};
-use tench_monitor::remote_request::RemoteRequest;
+use tench_monitor::work::remote_request::RemoteRequest;
 use tench_monitor_interface::protocol::{Error, Memory, Process};
 use tench_protocol::wire::{Encode, Source};
 use tench_protocol::{Decode, Pending, Port, Replies};
 use tench_quota::{Client as Asks, Quota};
 use tench_sys::{Cap, Error as KernelError, Notification};
 
-use crate::errands::Errand;
-use crate::processes;
-use crate::services::{Request, Services};
-use crate::workers::{OwnTask, Pool, Product, Task};
+use crate::work::errands::Errand;
+use crate::work::processes;
+use crate::work::services::{Request, Services};
+use crate::work::workers::{OwnTask, Pool, Product, Task};
 
 /// Maximum number of workers of a monitor.
 const WORKERS: usize = 128;

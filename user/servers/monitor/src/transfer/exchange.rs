@@ -11,7 +11,8 @@
 //! (Mostly the sender's core is also the owner's, and there is no `Ask`.) A receiver on the sender's own core gets the
 //! capability without the protocol.
 //!
-//! Endpoints stay on their core: for them, [descriptions](crate::proxies) are sent instead of the protocol's messages.
+//! Endpoints stay on their core: for them, [descriptions](crate::transfer::proxies) are sent instead of the protocol's
+//! messages.
 //!
 //! For each object that has left this core the monitor holds an *exported capability*, and for each that has come a
 //! *root*, the imported capability of which the clients' are copies. A root that is no longer used is found by asking

@@ -1,5 +1,5 @@
 //! Capabilities that are sent to processes of any core: the system calls and threads around the ledger
-//! ([`tench_monitor::exchange`]).
+//! ([`tench_monitor::transfer::exchange`]).
 //!
 //! Workers do what takes time: asking the process server whether a process runs, and deleting what another core
 //! revokes.
@@ -11,19 +11,19 @@ use tench::server::Watch;
 use tench::time;
 use tench_abi::power::identity;
 use tench_channel::Request as Number;
-use tench_monitor::exchange::mailbox::ReceivedTransfer;
-use tench_monitor::exchange::{Done, Exchange, Found, Kernel as ExchangeKernel, OutgoingTransfer};
 use tench_monitor::message::line::{Admission, operation};
 use tench_monitor::message::{MONITOR, Outcome, decode_result};
+use tench_monitor::transfer::exchange::mailbox::ReceivedTransfer;
+use tench_monitor::transfer::exchange::{Done, Exchange, Found, Kernel as ExchangeKernel, OutgoingTransfer};
 use tench_monitor_interface::protocol::{Error, Transfer, pid_base};
 use tench_protocol::{Any, Given, Pending, Port, Replies, Sent};
 use tench_remote::{Core, Cores, Kind as Sendable, Shape};
 use tench_sys::{Cap, CapAddress, Error as KernelError, Frame, Instant, Kind, OWN_CSPACE, Placement, Rights, Untyped};
 
-use crate::dirty_flag::Flagged;
 use crate::kernel::{KERNEL, is_off};
 use crate::slots::discard;
-use crate::tasks::{MOST_ASKED, Task, Work};
+use crate::transfer::dirty_flag::Flagged;
+use crate::transfer::tasks::{MOST_ASKED, Task, Work};
 
 /// Frequency in Hz of asking the kernel which capabilities are no longer used.
 const LOOKS: u64 = 10;

@@ -1,5 +1,5 @@
-//! Signals from and to other cores' notifications: the system calls for [the ledger](tench_monitor::proxies), and the
-//! threads that wait.
+//! Signals from and to other cores' notifications: the system calls for
+//! [the ledger](tench_monitor::transfer::proxies), and the threads that wait.
 //!
 //! The proxy of an unbadged notification is a notification of its own, at which a thread waits; it keeps the signals
 //! until the main thread collects them. Other proxies are bits of the notification that is bound to the main thread.
@@ -10,11 +10,11 @@ use alloc::sync::Arc;
 use tench::memory::{self, Made};
 use tench::sync::Mutex;
 use tench::{server, thread};
-use tench_monitor::proxies::FIRST_BIT;
+use tench_monitor::transfer::proxies::FIRST_BIT;
 use tench_sys::{Cap, CapAddress, Error, Notification, OWN_CSPACE, Rights};
 
-use crate::forward::STACK;
 use crate::kernel::KERNEL;
+use crate::work::forward::STACK;
 use crate::{Result, no_memory};
 
 /// Signals at a notification that have not been collected.

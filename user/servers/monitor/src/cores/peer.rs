@@ -10,20 +10,20 @@ use tench::server::Watch;
 use tench_channel::{Incoming, Refused, Request as Number};
 use tench_monitor::message::line::{Growth, operation as exchange};
 use tench_monitor::message::{Event, Words, operation};
-use tench_monitor::remote_request::RemoteRequest;
+use tench_monitor::work::remote_request::RemoteRequest;
 use tench_monitor_interface::protocol::{Error, State};
 use tench_protocol::{Pending, Port, Replies};
 use tench_quota::{Client, Quota};
 use tench_sys::{Error as KernelError, Instant};
 
-use crate::capabilities::{self, Ledger, TransferRequest};
-use crate::channel::{Channel, IN_FLIGHT};
-use crate::dispatcher::Requester;
-use crate::endpoints::Endpoints;
-use crate::errands::ToProcesses;
-use crate::forward::Waiting;
+use crate::cores::channel::{Channel, IN_FLIGHT};
 use crate::kernel::is_off;
-use crate::tasks::Dispatcher;
+use crate::transfer::capabilities::{self, Ledger, TransferRequest};
+use crate::transfer::endpoints::Endpoints;
+use crate::transfer::tasks::Dispatcher;
+use crate::work::dispatcher::Requester;
+use crate::work::errands::ToProcesses;
+use crate::work::forward::Waiting;
 use asked::{Asked, Table, carry_out};
 
 /// Seconds within which a started core has to reply.

@@ -1,4 +1,5 @@
-//! Replies to requests about names that are local to each core ([`tench_monitor::names`]), in place of the name server.
+//! Replies to requests about names that are local to each core ([`tench_monitor::work::names`]), in place of the name
+//! server.
 //!
 //! The thread that receives in the name server's place replies at once, or queues the requester until the name is
 //! registered. A queued requester counts to the quota of those that wait for other cores.
@@ -8,7 +9,7 @@ use alloc::vec::Vec;
 
 use tench::memory;
 use tench::server::Watch;
-use tench_monitor::names::{Listed, OwnNames, Subject, subject};
+use tench_monitor::work::names::{Listed, OwnNames, Subject, subject};
 use tench_names::table::{badge_for, check_power};
 use tench_names_interface::Names;
 use tench_names_interface::protocol::{Error, MAX_NAME, NamesService};
@@ -19,9 +20,9 @@ use tench_protocol::{
 };
 use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_CSPACE, Received, Reply, Rights};
 
-use crate::forward::{Inbox, LIMIT, Waiting};
 use crate::kernel::is_out_of_memory;
 use crate::slots::discard;
+use crate::work::forward::{Inbox, LIMIT, Waiting};
 use crate::{Result, no_memory};
 
 /// Number of waits that are checked when a request finds no room.

@@ -16,9 +16,10 @@ use tench_abi::object::ThreadState;
 use tench_monitor::message::Words;
 use tench_sys::{Cap, Notification, SchedulingContext, Thread};
 
-use crate::services::{Request, Services};
+use crate::Result;
 use crate::slots::Caps;
-use crate::{Result, processes};
+use crate::work::processes;
+use crate::work::services::{Request, Services};
 
 /// Size of a worker's stack in bytes.
 const STACK: usize = 32 * 1024;
@@ -206,7 +207,7 @@ fn own_priority() -> Result<u8> {
 impl<T: OwnTask> Worker<T> {
     /// Carries out one task after another.
     fn work(&self, number: usize, shared: &Shared) {
-        let mut buffers = crate::services::CallBuffers::new();
+        let mut buffers = crate::work::services::CallBuffers::new();
         loop {
             let mut task = self.given.wait_while(self.task.lock(), |task| task.is_none());
             let Some(next) = task.take() else { continue };

@@ -5,14 +5,14 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tench::memory;
-use tench_monitor::boot::CHANNEL_BITS;
-use tench_monitor::exchange::mailbox::ReceivedTransfer;
+use tench_monitor::cores::boot::CHANNEL_BITS;
 use tench_monitor::message::MONITOR;
+use tench_monitor::transfer::exchange::mailbox::ReceivedTransfer;
 use tench_monitor_interface::protocol::Error;
 use tench_remote::Core;
 use tench_sys::{Cap, Frame, Rights};
 
-use crate::capabilities::{TransferRequest, Waiter, core};
+use crate::transfer::capabilities::{TransferRequest, Waiter, core};
 use crate::{Result, no_memory};
 
 /// Bit in a transfer's word, above the other core's number: the receiver is the channel's second side.

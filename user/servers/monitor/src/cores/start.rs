@@ -10,9 +10,9 @@ use tench_abi::boot::{CORE_MAGIC, INIT_FILE, KERNEL_FILE, MAX_CORE_MEMORY, Memor
 use tench_abi::memory::PAGE_SIZE;
 use tench_loader::Archive;
 use tench_mem_interface::{Block, Mem};
-use tench_monitor::boot::{BLOCK_BITS, CHANNEL_BITS, Layout};
-use tench_monitor::grant::next_block_bits;
-use tench_monitor::share::LEAST;
+use tench_monitor::cores::boot::{BLOCK_BITS, CHANNEL_BITS, Layout};
+use tench_monitor::cores::share::LEAST;
+use tench_monitor::transfer::grant::next_block_bits;
 use tench_sys::{Cap, Error, Frame, Kind, Machine, MapFlags, OWN_CSPACE, Placement, Untyped};
 
 use crate::kernel::KERNEL;

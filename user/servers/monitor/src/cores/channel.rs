@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use tench::memory::{self, Window};
 use tench_abi::layout::slot;
 use tench_channel::{Calls, Frame, Notifier, Side};
-use tench_monitor::boot::CHANNEL_BITS;
+use tench_monitor::cores::boot::CHANNEL_BITS;
 use tench_sys::{Cap, Doorbell, Error, Frame as Memory, InterruptControl, MapFlags};
 
 use crate::{Result, no_memory};

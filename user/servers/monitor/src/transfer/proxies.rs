@@ -39,9 +39,9 @@ use tench_abi::power::Powers;
 use tench_abi::{CapAddress, Error as KernelError, Rights};
 use tench_quota::{Client, Quota};
 
-use crate::attachments::UNCLAIMED;
-use crate::exchange::mailbox::MAX_TRANSFERS;
 use crate::message::carried::{Carried, NAME_SHIFT, ObjectClass, REQUESTER, RIGHTS, Server};
+use crate::transfer::attachments::UNCLAIMED;
+use crate::transfer::exchange::mailbox::MAX_TRANSFERS;
 use held::{Held, Holdings};
 use signals::Signals;
 

@@ -1,5 +1,5 @@
 //! Endpoints and notifications that are reached from other cores: the system calls around the ledger
-//! ([`tench_monitor::proxies`]), and requests to endpoints.
+//! ([`tench_monitor::transfer::proxies`]), and requests to endpoints.
 
 mod machine;
 
@@ -11,24 +11,24 @@ use tench::time;
 use tench_abi::message::MAX_CAPS;
 use tench_abi::power::{Client, Powers, identity};
 use tench_channel::Request as Number;
-use tench_monitor::attachments::{Attachments, UNCLAIMED, replier};
 use tench_monitor::message::carried::{self, Carried, Server};
 use tench_monitor::message::{
     self, Capabilities, Forward, Malformed, Outcome, Reply, Target, Words, decode_reply, encode_reply,
 };
-use tench_monitor::proxies::{self, Common, Proxies};
+use tench_monitor::transfer::attachments::{Attachments, UNCLAIMED, replier};
+use tench_monitor::transfer::proxies::{self, Common, Proxies};
 use tench_monitor_interface::protocol::{Error as MonitorError, pid_base, split_pid};
 use tench_protocol::{ArrayVec, RESTARTED, Rejection};
 use tench_sys::{Cap, CapAddress, Endpoint, Instant, Kind, OWN_CSPACE, Rights};
 
-use crate::capabilities::{self, Ledger};
-use crate::forward::{Arrived, Inbox, Route, Source, Waiting};
 use crate::kernel::{KERNEL, is_out_of_memory};
-use crate::processes;
-use crate::services::{Request, Services};
-use crate::signals::Signals;
 use crate::slots::{Caps, discard};
-use crate::workers::Product;
+use crate::transfer::capabilities::{self, Ledger};
+use crate::transfer::signals::Signals;
+use crate::work::forward::{Arrived, Inbox, Route, Source, Waiting};
+use crate::work::processes;
+use crate::work::services::{Request, Services};
+use crate::work::workers::Product;
 use crate::{Result, no_memory};
 use machine::{Machine, copy};
 

@@ -2,12 +2,12 @@
 //! process server: a worker asks for it, and the request to the other core's monitor contains it. The requester itself
 //! is not asked.
 
-use tench_monitor::remote_request::RemoteRequest;
+use tench_monitor::work::remote_request::RemoteRequest;
 use tench_monitor_interface::protocol::Error;
 use tench_protocol::{Given, Pending, Port, Sent};
 use tench_sys::Endpoint;
 
-use crate::dispatcher::Requester;
+use crate::work::dispatcher::Requester;
 
 /// The capability to a process server.
 pub type ToProcesses = Sent<Endpoint, Given>;

@@ -2,7 +2,7 @@
 
 use tench_system::{MAX_SHARES, Share, Shares};
 
-use crate::grant::{OWN, SMALLEST};
+use crate::transfer::grant::{OWN, SMALLEST};
 
 /// Memory below which a core is not started, in bytes: its servers would not run.
 pub const LEAST: u64 = 8 << 20;
