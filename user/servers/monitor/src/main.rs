@@ -2,12 +2,14 @@
 //! docs/manual/cores.md.
 //!
 //! ```text
-//! server        the main thread, which waits for everything at once: handles requests of local programs
-//!    │          (server/interface), and passes on what concerns capabilities (server/trade) and starts on other cores
-//!    │          (server/errands)
+//! server        the main thread, which waits for everything at once, and tells the wings what has come; the requests
+//!    │          of local programs (server/interface), and what they begin (server/requests)
 //!    ▼
 //! cores/        the other cores: what starts one, the way to it, and how much it may use here
 //!    │  start         memory, kernel and init for another core, and starting it
+//!    │  peers         all other cores: when their messages are read, and which still run; their channels
+//!    │                (peers/channels), and what comes for them from workers and the ledger (peers/exchange,
+//!    │                peers/memory, peers/errands)
 //!    │  peer          another core, and (peer/asked) the requests from and to it
 //!    │  channel       the channel to another core's monitor, and the doorbell that wakes it
 //!    │  links         channels between two further cores
@@ -17,6 +19,7 @@
 //!    │  portions      limits on how much of this core others may use      (library)
 //!    ▼
 //! transfer/     what leaves its core: capabilities, and memory that cores give each other
+//!    │  home          this core's side: the dispatcher, the endpoints and the ledger
 //!    │  capabilities  sending capabilities to processes of any core
 //!    │  tasks         what workers do about capabilities and memory
 //!    │  endpoints     endpoints held for other cores, and proxies of theirs; (endpoints/machine) their system calls
@@ -60,6 +63,7 @@ mod cores {
     pub mod links;
     pub mod liveness;
     pub mod peer;
+    pub mod peers;
     pub mod start;
 }
 
@@ -67,6 +71,7 @@ mod transfer {
     pub mod capabilities;
     pub mod dirty_flag;
     pub mod endpoints;
+    pub mod home;
     pub mod signals;
     pub mod tasks;
 }

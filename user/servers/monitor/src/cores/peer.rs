@@ -20,7 +20,7 @@ use crate::cores::channel::{Channel, IN_FLIGHT};
 use crate::kernel::is_off;
 use crate::transfer::capabilities::{self, Ledger, TransferRequest};
 use crate::transfer::endpoints::Endpoints;
-use crate::transfer::tasks::Dispatcher;
+use crate::transfer::home::Home;
 use crate::work::dispatcher::Requester;
 use crate::work::errands::ToProcesses;
 use crate::work::forward::Waiting;
@@ -153,13 +153,7 @@ impl Peer {
     }
 
     /// Handles the core's messages, and sends what there was no room for. Returns how many ticks its requests took.
-    pub fn take_in(
-        &mut self,
-        dispatcher: &mut Dispatcher,
-        endpoints: &mut Endpoints,
-        ledger: &mut Ledger,
-        port: &mut Port,
-    ) -> u64 {
+    pub fn take_in(&mut self, home: &mut Home, port: &mut Port) -> u64 {
         let mut took = 0;
         // This must come first: what is written from now on is handled below, or before the next sleep.
         self.knows = false;
@@ -171,57 +165,53 @@ impl Peer {
             let is_valid = match received {
                 Ok(None) => break,
                 Ok(Some(Incoming::Event(operation, words))) if capabilities::is_line(operation) => {
-                    capabilities::core(self.core).into_iter().for_each(|core| ledger.receive(core, operation, words));
+                    capabilities::core(self.core)
+                        .into_iter()
+                        .for_each(|core| home.ledger.receive(core, operation, words));
                     true
                 }
                 Ok(Some(Incoming::Event(operation, words))) => {
                     let event = Event::decode(operation, words);
-                    event.map(|event| self.take_event(event, dispatcher, endpoints, ledger)).is_ok()
+                    event.map(|event| self.take_event(event, home)).is_ok()
                 }
                 Ok(Some(Incoming::Request(number, words))) => {
                     let start = Instant::now();
-                    let reply = carry_out(self.core, number, words, dispatcher, endpoints, ledger);
+                    let reply = carry_out(self.core, number, words, home);
                     reply.iter().for_each(|words| self.reply(number, words));
                     took += Instant::now().since(start);
                     true
                 }
                 Ok(Some(Incoming::Reply(number, words))) => {
                     if let Some(asked) = self.asked.take(number) {
-                        asked.finish(self.core, words, &mut self.quota, endpoints, ledger, port);
+                        asked.finish(self.core, words, &mut self.quota, home, port);
                     } else if matches!(number.operation(), operation::FORWARD | operation::PROCESSES) {
-                        endpoints.finish_nothing(self.core, words, ledger);
+                        home.endpoints.finish_nothing(self.core, words, &mut home.ledger);
                     }
                     true
                 }
                 Err(_) => false,
             };
             if !is_valid {
-                self.close(endpoints, ledger, port);
+                self.close(home, port);
             }
         }
         if self.heard && matches!(self.state, State::Silent) {
             self.state = State::Running;
         }
-        self.send_unsent(endpoints);
+        self.send_unsent(&mut home.endpoints);
         took
     }
 
     /// Handles an event of the core's.
-    fn take_event(
-        &mut self,
-        event: Event,
-        dispatcher: &mut Dispatcher,
-        endpoints: &mut Endpoints,
-        ledger: &mut Ledger,
-    ) {
+    fn take_event(&mut self, event: Event, home: &mut Home) {
         match event {
             Event::Hello => {
                 self.start = Instant::now().ticks() - self.started.ticks();
                 self.state = State::Running;
             }
-            Event::Cancel(index) => dispatcher.cancel(self.core, index),
-            Event::Release(number) => endpoints.released(self.core, number, ledger),
-            Event::Signal(number, bits) => endpoints.signal(self.core, number, bits),
+            Event::Cancel(index) => home.dispatcher.cancel(self.core, index),
+            Event::Release(number) => home.endpoints.released(self.core, number, &mut home.ledger),
+            Event::Signal(number, bits) => home.endpoints.signal(self.core, number, bits),
             Event::Alive => {
                 // If there is no room for the event, other messages tell the core the same.
                 let _ = self.channel.as_mut().map(|channel| channel.event(operation::HERE, &[]));
@@ -233,16 +223,16 @@ impl Peer {
     /// Closes the channel, because the core's messages are invalid or the core has stopped. Memory of others that it
     /// has is revoked only if it is off: otherwise it may still use the memory, whatever its monitor sends or does not
     /// send.
-    pub fn close(&mut self, endpoints: &mut Endpoints, ledger: &mut Ledger, port: &mut Port) {
+    pub fn close(&mut self, home: &mut Home, port: &mut Port) {
         let why = if is_off(self.core) { Error::Stopped } else { Error::Broken };
         self.state = if matches!(why, Error::Stopped) { State::Stopped } else { State::Broken };
         self.channel = None;
         self.unsent.clear();
-        endpoints.lose(self.core);
-        self.refuse_all(why, endpoints, ledger, port);
+        home.endpoints.lose(self.core);
+        self.refuse_all(why, home, port);
         self.parked = None;
         let off = capabilities::core(self.core).filter(|_| matches!(why, Error::Stopped));
-        off.into_iter().for_each(|core| ledger.lose(core));
+        off.into_iter().for_each(|core| home.ledger.lose(core));
     }
 
     /// Sends the ledger's events to the core, as far as there is room.
@@ -455,20 +445,14 @@ impl Peer {
     /// The channel stays open then. If the core was only slow, its first message makes it available again: the reply to
     /// that question, or to any other, which is no longer awaited. A channel that was requested and has not come may
     /// still come.
-    pub fn look(
-        &mut self,
-        watch: Watch,
-        is_awaited: bool,
-        endpoints: &mut Endpoints,
-        ledger: &mut Ledger,
-        port: &mut Port,
-    ) -> Seen {
+    pub fn look(&mut self, watch: Watch, home: &mut Home, port: &mut Port) -> Seen {
         self.cancel_gone(watch);
-        if core::mem::take(&mut self.heard) || !is_awaited && !self.is_waited_for() {
+        let is_awaited = home.rounds.await_it(self.core) || self.is_waited_for();
+        if core::mem::take(&mut self.heard) || !is_awaited {
             self.silence = 0;
             return Seen::Nothing;
         }
-        if capabilities::core(self.core).is_some_and(|core| ledger.stop(core)) {
+        if capabilities::core(self.core).is_some_and(|core| home.ledger.stop(core)) {
             return Seen::Stopped;
         }
         self.silence += 1;
@@ -478,7 +462,7 @@ impl Peer {
             if self.channel.is_some() {
                 self.state = State::Silent;
             }
-            self.refuse_all(Error::Silent, endpoints, ledger, port);
+            self.refuse_all(Error::Silent, home, port);
             return if self.state == was { Seen::Nothing } else { Seen::Silent };
         }
         // If there is no room for the event, the core has other unread messages, and will reply to those.
@@ -487,21 +471,21 @@ impl Peer {
     }
 
     /// Refuses all requests that wait for the core.
-    fn refuse_all(&mut self, why: Error, endpoints: &mut Endpoints, ledger: &mut Ledger, port: &mut Port) {
+    fn refuse_all(&mut self, why: Error, home: &mut Home, port: &mut Port) {
         for (waiting, words) in self.unasked.drain(..) {
-            endpoints.not_sent(self.core, &words);
-            endpoints.refuse(waiting);
+            home.endpoints.not_sent(self.core, &words);
+            home.endpoints.refuse(waiting);
         }
-        endpoints.give_up(self.core);
+        home.endpoints.give_up(self.core);
         for asked in self.asked.drain() {
-            asked.refuse(why, &mut self.quota, endpoints, ledger, port);
+            asked.refuse(why, &mut self.quota, home, port);
         }
         for parked in self.parked.iter_mut().flat_map(|parked| parked.drain(..)) {
             match parked {
                 Parked::Ping(pending) => port.finish(pending, &Err(why)),
                 Parked::Endpoint(.., pending) => port.finish(pending, &Err(why)),
                 Parked::Processes(_, waiting) => waiting.refuse(port, why),
-                Parked::Transfer(request) => request.refuse(ledger, why),
+                Parked::Transfer(request) => request.refuse(&mut home.ledger, why),
                 Parked::Growth(requester, _) => requester.refuse(port, why),
             }
         }

@@ -7,14 +7,21 @@
 use arrayvec::ArrayVec;
 use tench::memory::{self, Window};
 use tench_abi::boot::{CORE_MAGIC, INIT_FILE, KERNEL_FILE, MAX_CORE_MEMORY, MemoryKind, UntypedInfo, VERSION};
+use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_SIZE;
+use tench_channel::Side;
 use tench_loader::Archive;
+use tench_loader::addresses::Randomness;
 use tench_mem_interface::{Block, Mem};
 use tench_monitor::cores::boot::{BLOCK_BITS, CHANNEL_BITS, Layout};
 use tench_monitor::cores::share::LEAST;
 use tench_monitor::transfer::grant::next_block_bits;
-use tench_sys::{Cap, Error, Frame, Kind, Machine, MapFlags, OWN_CSPACE, Placement, Untyped};
+use tench_monitor_interface::protocol::State;
+use tench_sys::{Cap, CapAddress, Error, Frame, Kind, Machine, MapFlags, OWN_CSPACE, Placement, Untyped};
+use tench_system::{ARCHIVE_PATH, System};
 
+use crate::cores::channel;
+use crate::cores::peer::Peer;
 use crate::kernel::KERNEL;
 use crate::{Result, no_memory};
 
@@ -192,4 +199,50 @@ fn take_memory(bytes: u64, taken: &mut Taken) -> Result<()> {
         }
     }
     if bytes - left >= LEAST { Ok(()) } else { Err(Error::OutOfMemory) }
+}
+
+/// The boot archive.
+pub struct Files {
+    pub archive: Archive<'static>,
+    /// Physical address and size.
+    pub range: (u64, u64),
+}
+
+impl Files {
+    /// Maps the archive. On a further core its frames follow that of the channel.
+    pub fn open(core: u64) -> Result<Files> {
+        let first = if core == 0 { slot::EXTRA } else { CapAddress(slot::EXTRA.0 + 1) };
+        let mut random = Randomness::new(Default::default());
+        let (shown, archive) = tench_boot::map(first, &mut random).map_err(no_memory)?;
+        Ok(Files { archive, range: (first_frame(first)?.locate(KERNEL)?.address, shown.size()) })
+    }
+
+    /// Returns the system description.
+    pub fn system(&self) -> Option<System<'static>> {
+        System::parse(self.archive.find(ARCHIVE_PATH)?.contents).ok()
+    }
+}
+
+/// Returns the frame in one of the slots for extra capabilities.
+pub fn first_frame(slot: CapAddress) -> Result<Cap<Frame>> {
+    let is_frame = OWN_CSPACE.identify_at(slot)?.kind == Kind::Frame;
+    if is_frame { Ok(Cap::new(slot)) } else { Err(Error::InvalidCapability) }
+}
+
+/// Starts a core and opens the channel to it.
+pub fn start_one(starter: &Starter<'_>, core: u64, memory: u64) -> Peer {
+    let mut peer = Peer::new(core);
+    let opened = starter.start(core, memory).and_then(|started| {
+        let channel = channel::open(started.channel, Side::First, core)?;
+        Ok((started.memory, channel))
+    });
+    peer.state = match opened {
+        Ok((memory, channel)) => {
+            (peer.memory, peer.channel) = (memory, Some(channel));
+            State::Starting
+        }
+        Err(Error::OutOfMemory) => State::NoMemory,
+        Err(_) => State::Refused,
+    };
+    peer
 }

@@ -9,7 +9,8 @@ use tench_monitor_interface::protocol::{
 use tench_protocol::{Any, Arrived, Bytes, Caller, Given, Later, Powers, Sent};
 use tench_sys::{Cap, Endpoint, Untyped};
 
-use super::{Server, trade};
+use super::Server;
+use super::requests::ensure_capacity;
 use crate::slots::discard;
 use crate::transfer::capabilities::{self, Taken, Waiter};
 use crate::transfer::tasks::{Task, Work};
@@ -25,8 +26,8 @@ impl MonitorService for Server {
         if core == self.machine.core {
             return Ok(Core { state: State::Here, memory: 0, start: 0 });
         }
-        let is_off = capabilities::core(core).is_some_and(|name| self.ledger.stop(name));
-        Ok(match self.peer(core)? {
+        let is_off = capabilities::core(core).is_some_and(|name| self.home.ledger.stop(name));
+        Ok(match self.peers.existing(core)? {
             // A core that nobody awaits is checked only here. If a core could not be started, the reason is known.
             Some(peer) if is_off && (peer.channel.is_some() || peer.is_awaited()) => {
                 Core { state: State::Stopped, memory: peer.memory, start: peer.start }
@@ -37,8 +38,8 @@ impl MonitorService for Server {
     }
 
     fn ping(&mut self, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error> {
-        self.reach(core)?;
-        self.peer(core)?.ok_or(Error::NotConnected)?.ping(|| later.keep())?;
+        self.peers.reach(core, &mut self.home)?;
+        self.peers.existing(core)?.ok_or(Error::NotConnected)?.ping(|| later.keep())?;
         Ok(None)
     }
 
@@ -97,15 +98,15 @@ impl MonitorService for Server {
         if caller.process == MONITOR {
             return Err(Error::NotAllowed);
         }
-        trade::ensure_capacity()?;
-        if !self.ledger.may_wait(caller) {
+        ensure_capacity()?;
+        if !self.home.ledger.may_wait(caller) {
             let watch = self.watch;
             self.may_have_missed = true;
-            let gone = self.ledger.forget(|who| who.has_gone(watch));
+            let gone = self.home.ledger.forget(|who| who.has_gone(watch));
             gone.into_iter().for_each(|who| who.forget(later.others()));
         }
         let who = Waiter::Transfer(later.keep().map_err(|_| Error::Full)?);
-        self.ledger.take(caller, who);
+        self.home.ledger.take(caller, who);
         Ok(None)
     }
 
@@ -115,9 +116,9 @@ impl MonitorService for Server {
         later: Later<'_, (), Error>,
         capability: Arrived<'_, Any>,
     ) -> Result<Option<()>, Error> {
-        trade::ensure_capacity()?;
+        ensure_capacity()?;
         let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
-        self.ledger.revoke(
+        self.home.ledger.revoke(
             pid_base(self.machine.core) | caller.badge(Powers::empty()),
             capability.cap().address(),
             who,
@@ -126,12 +127,12 @@ impl MonitorService for Server {
     }
 
     fn recall(&mut self, caller: Caller, later: Later<'_, (), Error>, block: u16) -> Result<Option<()>, Error> {
-        trade::ensure_capacity()?;
+        ensure_capacity()?;
         let who = later.keep().map_err(|_| Error::Full)?;
         let granter = pid_base(self.machine.core) | caller.badge(Powers::empty());
         // A worker asks where the block is.
         if let Err(Work::Recall(_, who)) =
-            self.dispatcher.work(Work::Recall(granter, who), Task::Find(caller.process, block))
+            self.home.dispatcher.work(Work::Recall(granter, who), Task::Find(caller.process, block))
         {
             self.refused.push(Requester::Done(who));
         }
@@ -139,15 +140,15 @@ impl MonitorService for Server {
     }
 
     fn give_back(&mut self, address: u64) -> Result<(), Error> {
-        self.ledger.give_back(address)
+        self.home.ledger.give_back(address)
     }
 
     fn exchanged(&mut self) -> Result<Exchanged, Error> {
-        let (exports, copies, transfers) = self.ledger.count();
+        let (exports, copies, transfers) = self.home.ledger.count();
         let [exports, copies, transfers] = [exports, copies, transfers].map(|count| count as u64);
-        let (endpoints, proxies) = self.endpoints.count();
+        let (endpoints, proxies) = self.home.endpoints.count();
         let [endpoints, proxies] = [endpoints, proxies].map(|count| count as u64);
-        Ok(Exchanged { exports, copies, transfers, faults: self.ledger.faults(), endpoints, proxies })
+        Ok(Exchanged { exports, copies, transfers, faults: self.home.ledger.faults(), endpoints, proxies })
     }
 
     fn processes(
@@ -160,27 +161,27 @@ impl MonitorService for Server {
         if caller.process == MONITOR {
             return Err(Error::NotAllowed);
         }
-        trade::ensure_capacity()?;
+        ensure_capacity()?;
         let badge = caller.badge(powers) | pid_base(self.machine.core);
         if core != self.machine.core {
             self.send_off(core, caller, || Ok(Errand::Endpoint(core, badge, later.keep()?)))?;
             return Ok(None);
         }
-        let made = self.endpoints.own_processes(badge).map_err(|_| Error::Full)?;
+        let made = self.home.endpoints.own_processes(badge).map_err(|_| Error::Full)?;
         // If the last receiver offered no slot, its capability is still here.
         discard(&[core::mem::replace(&mut self.outgoing, made)]);
         Ok(Some(Sent::new(Cap::new(self.outgoing))))
     }
 
     fn grow(&mut self, _: Caller, later: Later<'_, u64, Error>, from: u64, bytes: u64) -> Result<Option<u64>, Error> {
-        trade::ensure_capacity()?;
-        self.reach(from)?;
+        ensure_capacity()?;
+        self.peers.reach(from, &mut self.home)?;
         if from == self.machine.core {
             return Err(Error::NoRicher);
         }
         let requester = Requester::Number(later.keep().map_err(|_| Error::Full)?);
         if let Err(Work::Growth(_, requester, _)) =
-            self.dispatcher.work(Work::Growth(from, requester, bytes), Task::Free)
+            self.home.dispatcher.work(Work::Growth(from, requester, bytes), Task::Free)
         {
             self.refused.push(requester);
         }

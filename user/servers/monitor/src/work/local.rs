@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use tench::memory;
 use tench::server::Watch;
 use tench_monitor::work::names::{Listed, OwnNames, Subject, subject};
+use tench_monitor_interface::Monitor;
 use tench_names::table::{badge_for, check_power};
 use tench_names_interface::Names;
 use tench_names_interface::protocol::{Error, MAX_NAME, NamesService};
@@ -19,12 +20,15 @@ use tench_protocol::{
     Arrived, Caller, Code, Context, DONE, Encode, Factory, Flow, Given, Later, Powers, Replies, Sent, Text,
 };
 use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_CSPACE, Received, Reply, Rights};
+use tench_system::{Program, System};
 
 use crate::kernel::is_out_of_memory;
 use crate::slots::discard;
 use crate::work::forward::{Inbox, LIMIT, Waiting};
 use crate::{Result, no_memory};
 
+/// The name server, as the system description calls it.
+const NAMES: &str = "names";
 /// Number of waits that are checked when a request finds no room.
 const LOOKS: usize = 8;
 
@@ -243,4 +247,21 @@ impl NamesService for Question<'_> {
     fn process_lives(&mut self, _: u64) -> core::result::Result<Option<u64>, Error> {
         Ok(None)
     }
+}
+
+/// Returns the names of the servers for which `are` holds.
+pub fn servers(system: &System<'static>, are: fn(&Program<'static>) -> bool) -> Vec<&'static str> {
+    system.programs().filter(are).map(|program| program.name).collect()
+}
+
+/// Returns the names that are local to a further core, and the name server's number. `absent` are the servers that run
+/// on the first core only.
+pub fn own_names(system: &System<'static>, absent: &[&str]) -> (Option<u64>, Vec<&'static str>) {
+    let names = absent.iter().position(|name| *name == NAMES).map(|number| number as u64);
+    let mut own = servers(system, Program::is_on_each_core);
+    if !own.contains(&Monitor::NAME) {
+        // The description may call the monitor anything: each core has one.
+        own.push(Monitor::NAME);
+    }
+    (names, own)
 }

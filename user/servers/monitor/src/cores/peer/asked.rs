@@ -14,9 +14,9 @@ use tench_sys::{Cap, Instant};
 
 use crate::cores::channel::IN_FLIGHT;
 use crate::slots::discard;
-use crate::transfer::capabilities::{Ledger, TransferRequest};
-use crate::transfer::endpoints::Endpoints;
-use crate::transfer::tasks::{self, Dispatcher, Task, Work};
+use crate::transfer::capabilities::TransferRequest;
+use crate::transfer::home::Home;
+use crate::transfer::tasks::{self, Task, Work};
 use crate::work::dispatcher::{Requester, malformed};
 use crate::work::errands::ToProcesses;
 use crate::work::forward::Waiting;
@@ -104,35 +104,30 @@ impl Table {
 }
 
 /// Carries out a request of another core: replies at once, or passes it to a worker, which replies later.
-pub fn carry_out(
-    core: u64,
-    number: Number,
-    words: &[u64],
-    dispatcher: &mut Dispatcher,
-    endpoints: &mut Endpoints,
-    ledger: &mut Ledger,
-) -> Option<Words> {
+pub fn carry_out(core: u64, number: Number, words: &[u64], home: &mut Home) -> Option<Words> {
     let at_once = |why| (why, 0);
     let accepted = match number.operation() {
         operation::PING => return Some(Words::new()),
         operation::FORWARD => Forward::decode(words, core)
             .map_err(malformed)
-            .and_then(|forward| endpoints.request(core, &forward, ledger))
-            .and_then(|request| dispatcher.serve(core, number, request).map_err(at_once)),
+            .and_then(|forward| home.endpoints.request(core, &forward, &mut home.ledger))
+            .and_then(|request| home.dispatcher.serve(core, number, request).map_err(at_once)),
         operation::PROCESSES => decode_requester(words, core)
             .map_err(malformed)
-            .and_then(|(badge, ceiling)| dispatcher.admit(core, number, badge, ceiling).map_err(at_once)),
-        exchange::ADMIT => Admission::decode(words, core, dispatcher.core).map_err(malformed).and_then(|admission| {
-            let task = tasks::look(ledger, pid_base(core) | admission.requester, admission.process);
-            dispatcher.work(Work::There(core, number, admission), task).map_err(|_| (Outcome::Busy, 0))
-        }),
+            .and_then(|(badge, ceiling)| home.dispatcher.admit(core, number, badge, ceiling).map_err(at_once)),
+        exchange::ADMIT => {
+            Admission::decode(words, core, home.dispatcher.core).map_err(malformed).and_then(|admission| {
+                let task = tasks::look(&home.ledger, pid_base(core) | admission.requester, admission.process);
+                home.dispatcher.work(Work::There(core, number, admission), task).map_err(|_| (Outcome::Busy, 0))
+            })
+        }
         exchange::GROW => Growth::decode(words).map_err(malformed).and_then(|growth| {
-            dispatcher.work(Work::MemoryGrant(core, number), Task::Take(growth)).map_err(|_| (Outcome::Busy, 0))
+            home.dispatcher.work(Work::MemoryGrant(core, number), Task::Take(growth)).map_err(|_| (Outcome::Busy, 0))
         }),
         other => match Operation::from_code(u64::from(other)) {
-            Some(operation) => RemoteRequest::decode(operation, words, core, dispatcher.core)
+            Some(operation) => RemoteRequest::decode(operation, words, core, home.dispatcher.core)
                 .map_err(malformed)
-                .and_then(|request| dispatcher.ask_for(core, number, request).map_err(at_once)),
+                .and_then(|request| home.dispatcher.ask_for(core, number, request).map_err(at_once)),
             None => Err((Outcome::Malformed, 0)),
         },
     };
@@ -141,15 +136,7 @@ pub fn carry_out(
 
 impl Asked {
     /// Handles a reply.
-    pub fn finish(
-        self,
-        from: u64,
-        words: &[u64],
-        quota: &mut Quota,
-        endpoints: &mut Endpoints,
-        ledger: &mut Ledger,
-        port: &mut Port,
-    ) {
+    pub fn finish(self, from: u64, words: &[u64], quota: &mut Quota, home: &mut Home, port: &mut Port) {
         match self {
             Asked::Ping(since, pending) => {
                 let passed = Instant::now().ticks() - since.ticks();
@@ -163,9 +150,9 @@ impl Asked {
                     requester.finish(port, words);
                 }
             }
-            Asked::Forward(waiting) => endpoints.finish(waiting, from, words, ledger),
+            Asked::Forward(waiting) => home.endpoints.finish(waiting, from, words, &mut home.ledger),
             Asked::Endpoint(requester, pending) => {
-                let made = endpoints.made(words, from, requester);
+                let made = home.endpoints.made(words, from, requester);
                 if let Some(pending) = pending {
                     // This reply is sent at once: a requester that has gone, or has no slot, leaves the capability
                     // here. No other core is to be told.
@@ -173,29 +160,22 @@ impl Asked {
                 }
                 made.iter().for_each(|slot| discard(&[*slot]));
             }
-            Asked::Transfer(request) => request.admitted(ledger, words),
+            Asked::Transfer(request) => request.admitted(&mut home.ledger, words),
         }
     }
 
     /// Handles that there will be no reply.
-    pub fn refuse(
-        self,
-        why: Error,
-        quota: &mut Quota,
-        endpoints: &mut Endpoints,
-        ledger: &mut Ledger,
-        port: &mut Port,
-    ) {
+    pub fn refuse(self, why: Error, quota: &mut Quota, home: &mut Home, port: &mut Port) {
         match self {
             Asked::Ping(_, pending) => pending.into_iter().for_each(|pending| port.finish(pending, &Err(why))),
             Asked::Processes(..) => {
-                self.finish(0, &ended(Outcome::Refused, why as u64), quota, endpoints, ledger, port);
+                self.finish(0, &ended(Outcome::Refused, why as u64), quota, home, port);
             }
-            Asked::Forward(waiting) => endpoints.refuse(waiting),
+            Asked::Forward(waiting) => home.endpoints.refuse(waiting),
             Asked::Endpoint(_, pending) => {
                 pending.into_iter().for_each(|pending| port.finish(pending, &Err(why)));
             }
-            Asked::Transfer(request) => request.refuse(ledger, why),
+            Asked::Transfer(request) => request.refuse(&mut home.ledger, why),
         }
     }
 }

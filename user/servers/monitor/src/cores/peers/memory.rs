@@ -1,0 +1,87 @@
+//! Results of workers about capabilities, and memory that cores give each other.
+
+use alloc::vec::Vec;
+
+use tench_channel::Request as Number;
+use tench_monitor::message::line::Growth;
+use tench_monitor::message::{MONITOR, Outcome, ended};
+use tench_monitor_interface::protocol::Error;
+use tench_protocol::Port;
+use tench_sys::CapAddress;
+
+use super::Peers;
+use crate::cores::links;
+use crate::transfer::capabilities::{self, Grown, TransferRequest, Waiter};
+use crate::transfer::home::Home;
+use crate::transfer::tasks::{self, Task, Work};
+use crate::work::dispatcher::Requester;
+
+impl Peers {
+    /// Handles a worker's result.
+    pub fn worked(&mut self, work: Work, words: &[u64], home: &mut Home, port: &mut Port) {
+        match (work, words) {
+            (Work::Growth(from, requester, bytes), words) => self.ask_for_memory(from, requester, bytes, words, port),
+            (Work::MemoryGrant(core, number), words) => self.give_memory(core, number, words, home),
+            (Work::Recall(granter, who), &[address, bytes]) => {
+                home.ledger.recall(granter, address, bytes, Waiter::Done(who));
+            }
+            (Work::Recall(_, who), _) => port.finish(who, &Err(Error::NoSuchBlock)),
+            (work, words) => {
+                let Some(own) = capabilities::core(self.machine.core) else { return };
+                if let Some((core, number, reply)) = tasks::finish(&mut home.ledger, own, work, words)
+                    && let Some(peer) = self.get(core)
+                {
+                    peer.reply(number, &reply);
+                }
+            }
+        }
+    }
+
+    /// Requests memory from a core for a local requester, when the free memory here is known.
+    fn ask_for_memory(&mut self, from: u64, requester: Requester, bytes: u64, words: &[u64], port: &mut Port) {
+        match (words, self.get(from)) {
+            (&[free], Some(peer)) => peer.grow(requester, &Growth { bytes, free }, port),
+            (_, None) => requester.refuse(port, Error::NotConnected),
+            _ => requester.refuse(port, Error::Internal),
+        }
+    }
+
+    /// Gives memory to a core, for its request, if there was some to give: its slot, address and size. Otherwise the
+    /// words are the reason.
+    fn give_memory(&mut self, core: u64, number: Number, words: &[u64], home: &mut Home) {
+        let cap_address = |slot: u64| u32::try_from(slot).ok().map(CapAddress);
+        let own = (self.machine.core, MONITOR);
+        let (Some(to), Some(peer)) = (capabilities::core(core), self.get(core)) else { return };
+        match *words {
+            [slot, address, bytes] if let Some(slot) = cap_address(slot) => {
+                let who = Waiter::Grown { core, number, block: (address, bytes) };
+                peer.admit(TransferRequest::new(who, slot, own, (to, MONITOR), links::MEMORY), &mut home.ledger);
+            }
+            [why] => peer.reply(number, &ended(Outcome::Refused, why)),
+            _ => peer.reply(number, &ended(Outcome::Refused, Error::Internal as u64)),
+        }
+    }
+
+    /// Reports the outcome for memory that was given to others, and frees what has come back.
+    pub(super) fn report_grants(&mut self, grown: Vec<Grown>, home: &mut Home) {
+        for (core, number, (address, bytes), result) in grown {
+            let words = match result {
+                Ok(()) => [Outcome::Replied as u64, bytes].into_iter().collect(),
+                Err(why) => ended(Outcome::Refused, why as u64),
+            };
+            if result.is_err() {
+                self.returned.push(address);
+            }
+            if let Some(peer) = self.get(core) {
+                peer.reply(number, &words);
+            }
+        }
+        self.returned.extend(core::iter::from_fn(|| home.ledger.returned()));
+        while let Some(address) = self.returned.pop() {
+            if home.dispatcher.work(Work::Return, Task::Return(address)).is_err() {
+                self.returned.push(address);
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Beginnings of what local programs request: an operation on processes of a core, an errand, or a transfer.
+
+use tench_monitor::message::MONITOR;
+use tench_monitor::work::remote_request::RemoteRequest;
+use tench_monitor_interface::protocol::{Error, pid_base, split_pid};
+use tench_protocol::{Arrived, Caller, Later, Pending, Powers};
+use tench_quota::Client;
+use tench_sys::Error as KernelError;
+
+use super::Server;
+use crate::kernel::is_out_of_memory;
+use crate::transfer::capabilities::{self, TransferRequest, Waiter};
+use crate::transfer::tasks::{self, Work};
+use crate::work::dispatcher::{Origin, Requester};
+use crate::work::errands::Errand;
+use crate::work::processes;
+
+/// Reserves memory for the ledgers. A request that fails here is refused before anything is changed.
+pub(super) fn ensure_capacity() -> Result<(), Error> {
+    if is_out_of_memory() { Err(Error::Full) } else { Ok(()) }
+}
+
+impl Server {
+    /// Requests an operation on processes of a core, for a local process, which is kept until it is done. If too many
+    /// wait, those that have given up are removed.
+    pub(super) fn ask<T>(
+        &mut self,
+        request: RemoteRequest,
+        mut later: Later<'_, T, Error>,
+        kept: fn(Pending<T, Error>) -> Requester,
+    ) -> Result<Option<T>, Error> {
+        let core = request.core();
+        if request.requester == Client::AUTHORITY {
+            return Err(Error::NotAllowed);
+        }
+        self.peers.reach(core, &mut self.home)?;
+        if request.operation.waits() && !self.peers.may_wait(core, request.requester, &self.home) {
+            let (watch, replies) = (self.watch, later.others());
+            self.may_have_missed = true;
+            self.home.dispatcher.sweep(watch, replies);
+            self.peers.get(core).into_iter().for_each(|peer| peer.sweep(watch, replies));
+        }
+        let keep = || later.keep().map(kept);
+        if core == self.machine.core {
+            self.home.dispatcher.ask_here(processes::Task::Do(request), || keep().map(Origin::Here))?;
+        } else {
+            self.peers.existing(core)?.ok_or(Error::NotConnected)?.ask(&request, keep)?;
+        }
+        Ok(None)
+    }
+
+    /// Makes a worker ask for the ceiling of a local process that wants to start something on another core.
+    pub(super) fn send_off(
+        &mut self,
+        core: u64,
+        requester: Caller,
+        keep: impl FnOnce() -> Result<Errand, KernelError>,
+    ) -> Result<(), Error> {
+        if requester.process == MONITOR {
+            return Err(Error::NotAllowed);
+        }
+        self.peers.reach(core, &mut self.home)?;
+        if !self.home.dispatcher.has_capacity() {
+            return Err(Error::Full);
+        }
+        self.home.dispatcher.vouch(requester.process, keep().map_err(|_| Error::Full)?);
+        Ok(())
+    }
+
+    /// Starts the transfer of a request's capability to a process.
+    pub(super) fn offer<T, How>(
+        &mut self,
+        caller: Caller,
+        later: Later<'_, (), Error>,
+        (process, word): (u64, u64),
+        cap: Arrived<'_, T, How>,
+    ) -> Result<Option<()>, Error> {
+        let (core, number) = split_pid(process);
+        let requester = caller.badge(Powers::empty());
+        if caller.process == MONITOR {
+            return Err(Error::NotAllowed);
+        }
+        if number == MONITOR {
+            return Err(Error::NoSuchProcess);
+        }
+        ensure_capacity()?;
+        self.home.ledger.check(cap.cap().address())?;
+        let is_own = core == self.machine.core;
+        self.peers.reach(core, &mut self.home)?;
+        let to = capabilities::core(core).ok_or(Error::NoSuchCore)?;
+        let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
+        let request =
+            TransferRequest::new(who, cap.keep().address(), (self.machine.core, requester), (to, process), word);
+        if !is_own {
+            if let Some(peer) = self.peers.get(core) {
+                peer.admit(request, &mut self.home.ledger);
+            }
+            return Ok(None);
+        }
+        let look = tasks::look(&self.home.ledger, pid_base(core) | requester, process);
+        if let Err(Work::Here(request)) = self.home.dispatcher.work(Work::Here(request), look) {
+            request.refuse(&mut self.home.ledger, Error::Full);
+        }
+        Ok(None)
+    }
+}
