@@ -28,7 +28,7 @@ use core::fmt;
 
 pub use arrayvec::{ArrayString, ArrayVec};
 pub use port::{Caller, Context, Event, Flow, Port, Slots};
-pub use replies::{Factory, Later, Pending, Replies};
+pub use replies::{Factory, Held, Later, Pending, Replies, Waiter};
 pub use shared::{Attachments, Memory, Region, Shared, SharedMut, Shares};
 pub use tench_abi::Powers;
 pub use tench_protocol_macros::{Words, interface, probe};

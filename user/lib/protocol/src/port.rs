@@ -20,7 +20,7 @@ use tench_sys::{
     Cap, CapAddress, Endpoint, Error, Message, OWN_CSPACE, Received, Wait, first_offered_slot, offer_slots,
 };
 
-use crate::replies::{self, Pending, Replies};
+use crate::replies::{self, Pending, Replies, Waiter};
 use crate::shared::Attachments;
 use crate::wire::{Encode, KindOf, own_kind_of};
 use crate::{Code, DONE, Rejection};
@@ -259,6 +259,18 @@ impl Port {
             Flow::Later => {
                 self.replies.make_current(pending);
                 replies::write(result, &mut self.reply);
+                self.flow = Flow::Reply;
+            }
+        }
+    }
+
+    /// Replies to a waiter, as [`finish`](Self::finish) does.
+    pub fn finish_waiter<R: ?Sized>(&mut self, waiter: Waiter<R>, outcome: &R) {
+        match self.flow {
+            Flow::Reply => drop(self.replies.send_to(waiter, outcome)),
+            Flow::Later => {
+                waiter.write(outcome, &mut self.reply);
+                self.replies.make_current(waiter);
                 self.flow = Flow::Reply;
             }
         }

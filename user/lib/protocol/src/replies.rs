@@ -57,8 +57,42 @@ impl<T, E> Pending<T, E> {
         Pending { reply, result: PhantomData }
     }
 
-    /// Returns the reply object that holds the caller.
-    pub const fn reply(&self) -> Cap<Reply> {
+    /// Returns the caller as a waiter, for whom `write` writes the reply.
+    pub const fn waiter<R: ?Sized>(self, write: fn(&R, &mut Message)) -> Waiter<R> {
+        Waiter { reply: self.reply, write }
+    }
+}
+
+/// A thread that waits for a reply of a type that only it knows: the reply is made of an `R`. So threads that await the
+/// same event and expect different replies are kept in one place.
+#[derive(Debug)]
+#[must_use = "somebody waits for a reply"]
+pub struct Waiter<R: ?Sized> {
+    reply: Cap<Reply>,
+    write: fn(&R, &mut Message),
+}
+
+impl<R: ?Sized> Waiter<R> {
+    /// Replaces the message by the reply that is made of `outcome`.
+    pub(crate) fn write(&self, outcome: &R, message: &mut Message) {
+        (self.write)(outcome, message);
+    }
+}
+
+/// A caller that is held in a reply object.
+pub trait Held {
+    /// Returns the reply object.
+    fn reply(&self) -> Cap<Reply>;
+}
+
+impl<T, E> Held for Pending<T, E> {
+    fn reply(&self) -> Cap<Reply> {
+        self.reply
+    }
+}
+
+impl<R: ?Sized> Held for Waiter<R> {
+    fn reply(&self) -> Cap<Reply> {
         self.reply
     }
 }
@@ -131,23 +165,34 @@ impl Replies {
     pub fn send<T: Encode, E: Code>(&mut self, pending: Pending<T, E>, result: &Result<T, E>) -> Result<(), Error> {
         let mut message = Message::new(DONE);
         write(result, &mut message);
-        let delivered = pending.reply.reply(&message);
-        self.release(pending.reply);
+        self.deliver(pending.reply, &message)
+    }
+
+    /// Replies to a waiter. Fails with `NoCaller` if it has gone.
+    pub fn send_to<R: ?Sized>(&mut self, waiter: Waiter<R>, outcome: &R) -> Result<(), Error> {
+        let mut message = Message::new(DONE);
+        waiter.write(outcome, &mut message);
+        self.deliver(waiter.reply, &message)
+    }
+
+    fn deliver(&mut self, reply: Cap<Reply>, message: &Message) -> Result<(), Error> {
+        let delivered = reply.reply(message);
+        self.release(reply);
         delivered
     }
 
     /// Gives up the reply to a pending request whose caller has gone, or whose process has ended. A thread of another
     /// process may have made the request with that process's capability and still wait: it is refused. Otherwise the
     /// object would not be empty, and a server that receives with it would receive nothing.
-    pub fn forget<T, E>(&mut self, pending: Pending<T, E>) {
-        (self.factory.refuse)(pending.reply);
-        self.release(pending.reply);
+    pub fn forget(&mut self, pending: impl Held) {
+        (self.factory.refuse)(pending.reply());
+        self.release(pending.reply());
     }
 
     /// Makes a pending request current again: its reply goes with the next reply and receive, without another system
     /// call.
-    pub fn make_current<T, E>(&mut self, pending: Pending<T, E>) {
-        let idle = core::mem::replace(&mut self.current, pending.reply);
+    pub fn make_current(&mut self, pending: impl Held) {
+        let idle = core::mem::replace(&mut self.current, pending.reply());
         self.release(idle);
     }
 
@@ -196,7 +241,7 @@ mod tests {
     use core::sync::atomic::{AtomicU32, Ordering};
 
     use tench_random::Random;
-    use tench_sys::CapAddress;
+    use tench_sys::{CapAddress, Received};
 
     use super::*;
 
@@ -223,6 +268,19 @@ mod tests {
         assert_eq!(replies.wait(Wait::FOREVER), Wait::FOREVER);
         replies.make_current(second);
         assert_eq!(replies.current(), object(2));
+    }
+
+    #[test]
+    fn a_waiter_gets_the_reply_that_it_expects() {
+        let number = Pending::<u64, Never>::new(object(1))
+            .waiter(|words: &[u64], message| _ = message.extend(&[words.iter().sum()]));
+        let nothing = Pending::<(), Never>::new(object(2)).waiter(|_: &[u64], _| {});
+        for (waiter, held, expected) in [(number, object(1), &[7][..]), (nothing, object(2), &[])] {
+            let mut message = Message::new(DONE);
+            waiter.write(&[3, 4], &mut message);
+            let received = Received::from_message(&message, 0);
+            assert_eq!((waiter.reply(), received.words()), (held, expected));
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
 use tench_abi::{CapAddress, Kind, Rights};
-use tench_protocol::{Factory, Pending, Port, Rejection, Replies, Slots};
+use tench_protocol::{Factory, Held, Port, Rejection, Replies, Slots};
 use tench_sys::{Cap, CapNode, Endpoint, Error, Frame, MapFlags, Message, OWN_CSPACE, Reply, Wait};
 
 use crate::memory::{self, Window};
@@ -145,7 +145,7 @@ impl Watch {
     /// holds a caller when a thread tries to receive with it, here at an endpoint without senders. A thread with a
     /// bound notification can lose a signal to this: it has to check afterwards for the event that the signal would
     /// have reported, or ask [which signal it was](missed_signals).)
-    pub fn has_gone<T, E>(&self, pending: &Pending<T, E>) -> bool {
+    pub fn has_gone(&self, pending: &impl Held) -> bool {
         self.is_empty(pending.reply())
     }
 

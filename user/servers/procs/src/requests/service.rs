@@ -20,7 +20,7 @@ use crate::supervision::Restarts;
 
 use super::inspect::{describe, list_capabilities, status_of};
 use super::kept::{Kept, badge_of, builder_of, terms_of};
-use super::waiting::Waiter;
+use super::waiting;
 use super::{Server, reserve};
 
 impl Server {
@@ -163,7 +163,7 @@ impl ProcsService for Server {
         process: u64,
     ) -> Result<Option<()>, Error> {
         let mut later = Some(later);
-        let mut keep = || later.take()?.keep().ok().map(Waiter::Kill);
+        let mut keep = || later.take()?.keep().ok().map(waiting::kill);
         Ok(self.kill_for(caller, powers, process, &mut keep)?.then_some(()))
     }
 
@@ -189,7 +189,7 @@ impl ProcsService for Server {
             return Ok(Some(false));
         }
         let mut later = Some(later);
-        let mut keep = || later.take()?.keep().ok().map(Waiter::Interrupt);
+        let mut keep = || later.take()?.keep().ok().map(waiting::interrupt);
         Ok(self.kill_for(caller, powers, process, &mut keep)?.then_some(true))
     }
 

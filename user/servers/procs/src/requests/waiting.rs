@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 use tench::memory;
 use tench::server::Watch;
 use tench_procs_interface::protocol::{Error, State, Status};
+use tench_protocol::replies::write;
 use tench_protocol::{Caller, Later, Pending, Replies};
 use tench_quota::pace::Pace;
-use tench_sys::{Cap, Instant, Reply, Wait};
+use tench_sys::{Instant, Wait};
 
 use super::inspect::describe;
 use super::kept::ProcessTable;
@@ -17,44 +18,31 @@ use super::reserve;
 /// processor.
 const PAUSE: u64 = 1_000_000;
 
-/// A thread that waits for the end of a process, by the reply that it expects.
-pub enum Waiter {
-    /// A wait for the exit status.
-    Status(Pending<Status, Error>),
-    /// A kill: the reply says that the process was killed.
-    Kill(Pending<(), Error>),
-    /// An interrupt: the reply says that the interrupt killed the process.
-    Interrupt(Pending<bool, Error>),
+/// A thread that waits for the end of a process. Its reply is made of the process's status.
+pub type Waiter = tench_protocol::Waiter<Result<Status, Error>>;
+
+/// Returns the waiter that gets the exit status.
+pub const fn status(pending: Pending<Status, Error>) -> Waiter {
+    pending.waiter(|status, message| write(status, message))
 }
 
-impl Waiter {
-    /// Returns the reply object in which the thread waits.
-    const fn reply(&self) -> Cap<Reply> {
-        match self {
-            Waiter::Status(pending) => pending.reply(),
-            Waiter::Kill(pending) => pending.reply(),
-            Waiter::Interrupt(pending) => pending.reply(),
-        }
-    }
+/// Returns the waiter that wants to know whether its kill ended the process.
+pub const fn kill(pending: Pending<(), Error>) -> Waiter {
+    pending.waiter(|status, message| write(&was_killed(status), message))
+}
 
-    /// Replies to the waiter. A waiter that has given up meanwhile gets no reply.
-    fn send_reply(self, replies: &mut Replies, status: Result<Status, Error>) {
-        // A thread that kills an already ending process learns, when that has ended, that its kill was not the cause.
-        let killed = |status: Status| if status.state == State::Killed { Ok(()) } else { Err(Error::WrongState) };
-        let _ = match self {
-            Waiter::Status(pending) => replies.send(pending, &status),
-            Waiter::Kill(pending) => replies.send(pending, &status.and_then(killed)),
-            Waiter::Interrupt(pending) => replies.send(pending, &status.and_then(killed).map(|()| true)),
-        };
-    }
+/// Returns the waiter that wants to know whether its interrupt killed the process.
+pub const fn interrupt(pending: Pending<bool, Error>) -> Waiter {
+    pending.waiter(|status, message| write(&was_killed(status).map(|()| true), message))
+}
 
-    /// Releases the reply object of a waiter that no longer waits.
-    fn forget(self, replies: &mut Replies) {
-        match self {
-            Waiter::Status(pending) => replies.forget(pending),
-            Waiter::Kill(pending) => replies.forget(pending),
-            Waiter::Interrupt(pending) => replies.forget(pending),
-        }
+/// Returns whether a process was killed. A thread that kills an already ending process learns, when that has ended, that
+/// its kill was not the cause.
+fn was_killed(status: &Result<Status, Error>) -> Result<(), Error> {
+    match status {
+        Ok(status) if status.state == State::Killed => Ok(()),
+        Ok(_) => Err(Error::WrongState),
+        Err(why) => Err(*why),
     }
 }
 
@@ -133,14 +121,14 @@ impl Waiting {
             return Err(Error::Full);
         }
         let waiter = later.keep().map_err(|_| Error::Full)?;
-        records.wait(process, caller, deadline.map(Instant::ticks), Waiter::Status(waiter));
+        records.wait(process, caller, deadline.map(Instant::ticks), status(waiter));
         Ok(None)
     }
 
     /// Makes room for one more waiting thread, if there is none. Returns whether there is.
     fn may_wait(&mut self, records: &mut ProcessTable, process: u64, caller: Caller) -> bool {
         let watch = self.watch;
-        let gone = records.remove_gone(process, caller, |waiter| watch.is_empty(waiter.reply()));
+        let gone = records.remove_gone(process, caller, |waiter| watch.has_gone(waiter));
         self.forget(gone);
         records.has_capacity(process, caller)
     }
@@ -150,7 +138,7 @@ impl Waiting {
     /// here any more does not mean that it has ended.
     pub fn look_for_gone(&mut self, records: &mut ProcessTable) {
         let watch = self.watch;
-        let gone = records.look_for_gone(|waiter| watch.is_empty(waiter.reply()));
+        let gone = records.look_for_gone(|waiter| watch.has_gone(waiter));
         self.forget(gone);
     }
 
@@ -186,11 +174,15 @@ impl Waiting {
     #[inline]
     pub fn send_replies(&mut self, records: &ProcessTable, replies: &mut Replies) {
         for (waiter, waited) in core::mem::take(&mut self.due) {
-            match waited {
-                Waited::For(process) => waiter.send_reply(replies, describe(records, process)),
-                Waited::TimedOut => waiter.send_reply(replies, Err(Error::TimedOut)),
-                Waited::ForNobody => waiter.forget(replies),
-            }
+            // A waiter that has given up meanwhile gets no reply.
+            let _ = match waited {
+                Waited::For(process) => replies.send_to(waiter, &describe(records, process)),
+                Waited::TimedOut => replies.send_to(waiter, &Err(Error::TimedOut)),
+                Waited::ForNobody => {
+                    replies.forget(waiter);
+                    continue;
+                }
+            };
         }
     }
 }
