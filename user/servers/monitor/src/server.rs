@@ -33,7 +33,7 @@ use crate::kernel::{GROWTH, KERNEL};
 use crate::slots::discard;
 use crate::transfer::home::Home;
 use crate::transfer::signals::Signals;
-use crate::work::dispatcher::{Origin, Requester};
+use crate::work::dispatcher::{Origin, Requester, refusal};
 use crate::work::forward::Inbox;
 use crate::work::local::{own_names, servers};
 use crate::work::processes;
@@ -173,7 +173,7 @@ impl Server {
             peers.send_attachments(home);
         }
         if !self.refused.is_empty() {
-            self.refused.drain(..).for_each(|requester| requester.refuse(port, Error::Full));
+            self.refused.drain(..).for_each(|requester| port.finish_waiter(requester, &refusal(Error::Full)));
         }
         let is_quiet = peers.exchange(home, port) && !peers.is_starting() && !home.dispatcher.is_waiting();
         if home.endpoints.is_quiet() {
@@ -198,9 +198,9 @@ impl Server {
                 },
                 Origin::Nobody => {}
                 Origin::Guest(core, number, badge) => peers.admitted(core, number, badge, words, home),
-                Origin::Errand(errand) => peers.run(errand, words, port),
+                Origin::Errand(errand) => peers.run(errand, words, home, port),
                 Origin::Own(work) => peers.worked(work, words, home, port),
-                Origin::Here(requester) => requester.finish(port, words),
+                Origin::Here(requester) => port.finish_waiter(requester, words),
             }
         }
     }

@@ -10,11 +10,10 @@ use tench::server::Watch;
 use tench_channel::{Incoming, Refused, Request as Number};
 use tench_monitor::message::line::{Growth, operation as exchange};
 use tench_monitor::message::{Event, Words, operation};
-use tench_monitor::work::remote_request::RemoteRequest;
 use tench_monitor_interface::protocol::{Error, State};
-use tench_protocol::{Pending, Port, Replies};
+use tench_protocol::{Port, Replies};
 use tench_quota::{Client, Quota};
-use tench_sys::{Error as KernelError, Instant};
+use tench_sys::Instant;
 
 use crate::cores::channel::{Channel, IN_FLIGHT};
 use crate::kernel::is_off;
@@ -22,9 +21,9 @@ use crate::transfer::capabilities::{self, Ledger, TransferRequest};
 use crate::transfer::endpoints::Endpoints;
 use crate::transfer::home::Home;
 use crate::work::dispatcher::Requester;
-use crate::work::errands::ToProcesses;
 use crate::work::forward::Waiting;
-use asked::{Asked, Table, carry_out};
+pub use asked::{Asked, asked};
+use asked::{Table, carry_out};
 
 /// Seconds within which a started core has to reply.
 const PATIENCE: u64 = 10;
@@ -76,14 +75,8 @@ pub struct Peer {
     parked: Option<Vec<Parked>>,
 }
 
-/// A request that waits for a channel.
-enum Parked {
-    Ping(Pending<u64, Error>),
-    Endpoint(u64, u8, Pending<ToProcesses, Error>),
-    Processes(RemoteRequest, Requester),
-    Transfer(TransferRequest),
-    Growth(Requester, Growth),
-}
+/// A request that waits for a channel: its operation, its words, and what becomes of the reply.
+type Parked = (u16, Words, Asked);
 
 impl Peer {
     /// Returns a core of which nothing is known.
@@ -118,33 +111,44 @@ impl Peer {
     }
 
     /// Opens the channel, and sends the requests that waited for it.
-    pub fn open(&mut self, channel: Channel, ledger: &mut Ledger, port: &mut Port) {
+    pub fn open(&mut self, channel: Channel, home: &mut Home, port: &mut Port) {
         (self.channel, self.state, self.knows) = (Some(channel), State::Running, false);
-        for parked in self.parked.take().into_iter().flatten() {
-            match parked {
-                Parked::Transfer(request) => self.admit(request, ledger),
-                Parked::Growth(requester, growth) => self.grow(requester, &growth, port),
-                Parked::Ping(pending) => {
-                    let mut kept = Some(pending);
-                    let asked = self.ping(|| kept.take().ok_or(KernelError::Aborted));
-                    kept.into_iter().zip(asked.err()).for_each(|(pending, why)| port.finish(pending, &Err(why)));
-                }
-                Parked::Endpoint(badge, ceiling, pending) => self.processes(badge, ceiling, pending, port),
-                Parked::Processes(request, waiting) => {
-                    let mut kept = Some(waiting);
-                    let asked = self.ask(&request, || kept.take().ok_or(KernelError::Aborted));
-                    kept.into_iter().zip(asked.err()).for_each(|(waiting, why)| waiting.refuse(port, why));
-                }
+        for (operation, words, mut asked) in self.parked.take().into_iter().flatten() {
+            if let Asked::Ping(since, _) = &mut asked {
+                *since = Instant::now();
             }
+            self.send_or_refuse(operation, &words, asked, home, port);
         }
     }
 
-    /// Returns the queue of requests that wait for the channel, if that was requested. Fails with `Full` if there are
-    /// too many.
-    fn waiting_requests(&mut self) -> Option<Result<&mut Vec<Parked>, Error>> {
-        let parked = self.parked.as_mut()?;
-        let has_capacity = parked.len() < IN_FLIGHT as usize && parked.try_reserve(1).is_ok();
-        Some(if has_capacity { Ok(parked) } else { Err(Error::Full) })
+    /// Sends a request, now or when the channel has come. If that is impossible, returns it with the reason.
+    pub fn send(&mut self, operation: u16, words: &[u64], asked: Asked) -> Result<(), (Asked, Error)> {
+        if let Some(parked) = &mut self.parked {
+            if parked.len() >= IN_FLIGHT as usize || parked.try_reserve(1).is_err() {
+                return Err((asked, Error::Full));
+            }
+            parked.push((operation, words.iter().copied().collect(), asked));
+            return Ok(());
+        }
+        let waits = asked.waits();
+        if waits.is_some_and(|requester| !self.quota.may_take(requester)) {
+            return Err((asked, Error::Full));
+        }
+        match self.request(operation, words) {
+            Ok(number) => {
+                waits.into_iter().for_each(|requester| self.quota.take(requester));
+                self.asked.put(number, asked);
+                Ok(())
+            }
+            Err(why) => Err((asked, why)),
+        }
+    }
+
+    /// Sends a request, now or when the channel has come, or refuses it.
+    pub fn send_or_refuse(&mut self, operation: u16, words: &[u64], asked: Asked, home: &mut Home, port: &mut Port) {
+        if let Err((asked, why)) = self.send(operation, words, asked) {
+            asked.refuse(why, home, port);
+        }
     }
 
     /// Returns the time by which the core has to have replied.
@@ -183,7 +187,8 @@ impl Peer {
                 }
                 Ok(Some(Incoming::Reply(number, words))) => {
                     if let Some(asked) = self.asked.take(number) {
-                        asked.finish(self.core, words, &mut self.quota, home, port);
+                        asked.waits().into_iter().for_each(|requester| self.quota.give_back(requester.process));
+                        asked.finish(self.core, words, home, port);
                     } else if matches!(number.operation(), operation::FORWARD | operation::PROCESSES) {
                         home.endpoints.finish_nothing(self.core, words, &mut home.ledger);
                     }
@@ -250,28 +255,18 @@ impl Peer {
     }
 
     /// Requests memory from the core.
-    pub fn grow(&mut self, requester: Requester, growth: &Growth, port: &mut Port) {
-        match self.waiting_requests() {
-            Some(Ok(room)) => return room.push(Parked::Growth(requester, *growth)),
-            Some(Err(why)) => return requester.refuse(port, why),
-            None => {}
-        }
-        match self.request(exchange::GROW, &growth.encode()) {
-            Ok(number) => self.asked.put(number, Asked::Processes(0, false, Some(requester))),
-            Err(why) => requester.refuse(port, why),
-        }
+    pub fn grow(&mut self, requester: Requester, growth: &Growth, home: &mut Home, port: &mut Port) {
+        let asked = Asked::Processes(Client::AUTHORITY, false, Some(requester));
+        self.send_or_refuse(exchange::GROW, &growth.encode(), asked, home, port);
     }
 
     /// Asks the core whether its process accepts a transfer.
     pub fn admit(&mut self, request: TransferRequest, ledger: &mut Ledger) {
-        match self.waiting_requests() {
-            Some(Ok(room)) => return room.push(Parked::Transfer(request)),
-            Some(Err(why)) => return request.refuse(ledger, why),
-            None => {}
-        }
-        match self.request(exchange::ADMIT, &request.admission().encode()) {
-            Ok(number) => self.asked.put(number, Asked::Transfer(Box::new(request))),
-            Err(why) => request.refuse(ledger, why),
+        let words = request.admission().encode();
+        if let Err((Asked::Transfer(request), why)) =
+            self.send(exchange::ADMIT, &words, Asked::Transfer(Box::new(request)))
+        {
+            request.refuse(ledger, why);
         }
     }
 
@@ -343,69 +338,20 @@ impl Peer {
         self.knows
     }
 
-    /// Sends a ping.
-    pub fn ping(&mut self, keep: impl FnOnce() -> Result<Pending<u64, Error>, KernelError>) -> Result<(), Error> {
-        if let Some(waiting) = self.waiting_requests() {
-            waiting?.push(Parked::Ping(keep().map_err(|_| Error::Full)?));
-            return Ok(());
-        }
-        let since = Instant::now();
-        let number = self.request(operation::PING, &[])?;
-        self.asked.put(number, Asked::Ping(since, keep().ok()));
-        Ok(())
-    }
-
-    /// Requests the core's process server's endpoint, with a badge, for a process with this ceiling.
-    pub fn processes(&mut self, badge: u64, ceiling: u8, pending: Pending<ToProcesses, Error>, port: &mut Port) {
-        match self.waiting_requests() {
-            Some(Ok(room)) => return room.push(Parked::Endpoint(badge, ceiling, pending)),
-            Some(Err(why)) => return port.finish(pending, &Err(why)),
-            None => {}
-        }
-        match self.request(operation::PROCESSES, &[badge, u64::from(ceiling)]) {
-            Ok(number) => self.asked.put(number, Asked::Endpoint(Client::of_badge(badge), Some(pending))),
-            Err(why) => port.finish(pending, &Err(why)),
-        }
-    }
-
-    /// Sends a request about processes. The requester is kept if that was possible.
-    pub fn ask(
-        &mut self,
-        request: &RemoteRequest,
-        keep: impl FnOnce() -> Result<Requester, KernelError>,
-    ) -> Result<(), Error> {
-        if let Some(waiting) = self.waiting_requests() {
-            waiting?.push(Parked::Processes(request.clone(), keep().map_err(|_| Error::Full)?));
-            return Ok(());
-        }
-        let (requester, waits) = (request.requester, request.operation.waits());
-        if waits && !self.quota.may_take(requester) {
-            return Err(Error::Full);
-        }
-        let number = self.request(request.operation as u16, &request.encode())?;
-        let kept = keep().ok();
-        let is_kept = kept.is_some();
-        if waits {
-            self.quota.take(requester);
-        }
-        self.asked.put(number, Asked::Processes(requester.process, waits, kept));
-        if is_kept { Ok(()) } else { Err(Error::Full) }
-    }
-
     /// Removes local waits for the end of a process that have ended without notice, and cancels them on the core.
     pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
         let Some(channel) = &mut self.channel else { return };
         for (index, asked) in self.asked.iter_mut() {
-            let Asked::Processes(process, waits @ true, requester) = asked else { continue };
-            if !requester.as_ref().is_some_and(|requester| requester.has_gone(watch)) {
+            let Asked::Processes(client, waits @ true, requester) = asked else { continue };
+            if !requester.as_ref().is_some_and(|requester| watch.has_gone(requester)) {
                 continue;
             }
             if channel.event(operation::CANCEL, &[index]).is_err() {
                 return;
             }
             *waits = false;
-            self.quota.give_back(*process);
-            requester.take().into_iter().for_each(|requester| requester.forget(replies));
+            self.quota.give_back(client.process);
+            requester.take().into_iter().for_each(|requester| replies.forget(requester));
         }
     }
 
@@ -478,16 +424,11 @@ impl Peer {
         }
         home.endpoints.give_up(self.core);
         for asked in self.asked.drain() {
-            asked.refuse(why, &mut self.quota, home, port);
+            asked.waits().into_iter().for_each(|requester| self.quota.give_back(requester.process));
+            asked.refuse(why, home, port);
         }
-        for parked in self.parked.iter_mut().flat_map(|parked| parked.drain(..)) {
-            match parked {
-                Parked::Ping(pending) => port.finish(pending, &Err(why)),
-                Parked::Endpoint(.., pending) => port.finish(pending, &Err(why)),
-                Parked::Processes(_, waiting) => waiting.refuse(port, why),
-                Parked::Transfer(request) => request.refuse(&mut home.ledger, why),
-                Parked::Growth(requester, _) => requester.refuse(port, why),
-            }
+        for (.., asked) in self.parked.iter_mut().flat_map(|parked| parked.drain(..)) {
+            asked.refuse(why, home, port);
         }
     }
 

@@ -1,20 +1,20 @@
 //! The monitor's interface: requests of local programs.
 
-use tench_monitor::message::MONITOR;
-use tench_monitor::message::Strings;
+use tench_monitor::message::{MONITOR, Strings, operation};
 use tench_monitor::work::remote_request::{Operation, RemoteRequest};
 use tench_monitor_interface::protocol::{
     Core, Error, Exchanged, MAX_STRINGS, Memory, MonitorService, Process, State, pid_base,
 };
 use tench_protocol::{Any, Arrived, Bytes, Caller, Given, Later, Powers, Sent};
-use tench_sys::{Cap, Endpoint, Untyped};
+use tench_sys::{Cap, Endpoint, Instant, Untyped};
 
 use super::Server;
-use super::requests::ensure_capacity;
+use super::requests::{ensure_capacity, send};
+use crate::cores::peer::Asked;
 use crate::slots::discard;
 use crate::transfer::capabilities::{self, Taken, Waiter};
 use crate::transfer::tasks::{Task, Work};
-use crate::work::dispatcher::Requester;
+use crate::work::dispatcher::requester;
 use crate::work::errands::Errand;
 
 impl MonitorService for Server {
@@ -39,7 +39,8 @@ impl MonitorService for Server {
 
     fn ping(&mut self, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error> {
         self.peers.reach(core, &mut self.home)?;
-        self.peers.existing(core)?.ok_or(Error::NotConnected)?.ping(|| later.keep())?;
+        let peer = self.peers.existing(core)?.ok_or(Error::NotConnected)?;
+        send(peer, operation::PING, &[], later.replies(), |pending| Asked::Ping(Instant::now(), pending))?;
         Ok(None)
     }
 
@@ -53,9 +54,9 @@ impl MonitorService for Server {
         let strings = Strings::new(&strings).map_err(|_| Error::BadStrings)?;
         let request = RemoteRequest::new(Operation::Spawn, caller, of_core(core)?).with_text(strings);
         if core == self.machine.core {
-            return self.ask(request, later, Requester::Number);
+            return self.ask(request, later);
         }
-        self.send_off(core, caller, || Ok(Errand::Spawn(request, Requester::Number(later.keep()?))))?;
+        self.send_off(core, caller, || Ok(Errand::Spawn(request, requester(later.keep()?))))?;
         Ok(None)
     }
 
@@ -65,11 +66,11 @@ impl MonitorService for Server {
         later: Later<'_, Process, Error>,
         process: u64,
     ) -> Result<Option<Process>, Error> {
-        self.ask(RemoteRequest::new(Operation::Wait, caller, process), later, Requester::Process)
+        self.ask(RemoteRequest::new(Operation::Wait, caller, process), later)
     }
 
     fn memory(&mut self, caller: Caller, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error> {
-        self.ask(RemoteRequest::new(Operation::Memory, caller, of_core(core)?), later, Requester::Memory)
+        self.ask(RemoteRequest::new(Operation::Memory, caller, of_core(core)?), later)
     }
 
     fn give(
@@ -134,7 +135,7 @@ impl MonitorService for Server {
         if let Err(Work::Recall(_, who)) =
             self.home.dispatcher.work(Work::Recall(granter, who), Task::Find(caller.process, block))
         {
-            self.refused.push(Requester::Done(who));
+            self.refused.push(requester(who));
         }
         Ok(None)
     }
@@ -179,7 +180,7 @@ impl MonitorService for Server {
         if from == self.machine.core {
             return Err(Error::NoRicher);
         }
-        let requester = Requester::Number(later.keep().map_err(|_| Error::Full)?);
+        let requester = requester(later.keep().map_err(|_| Error::Full)?);
         if let Err(Work::Growth(_, requester, _)) =
             self.home.dispatcher.work(Work::Growth(from, requester, bytes), Task::Free)
         {

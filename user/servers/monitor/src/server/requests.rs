@@ -3,15 +3,16 @@
 use tench_monitor::message::MONITOR;
 use tench_monitor::work::remote_request::RemoteRequest;
 use tench_monitor_interface::protocol::{Error, pid_base, split_pid};
-use tench_protocol::{Arrived, Caller, Later, Pending, Powers};
+use tench_protocol::{Arrived, Caller, Decode, Encode, Later, Pending, Powers, Replies};
 use tench_quota::Client;
 use tench_sys::Error as KernelError;
 
 use super::Server;
+use crate::cores::peer::{Asked, Peer, asked};
 use crate::kernel::is_out_of_memory;
 use crate::transfer::capabilities::{self, TransferRequest, Waiter};
 use crate::transfer::tasks::{self, Work};
-use crate::work::dispatcher::{Origin, Requester};
+use crate::work::dispatcher::{Origin, requester};
 use crate::work::errands::Errand;
 use crate::work::processes;
 
@@ -20,14 +21,28 @@ pub(super) fn ensure_capacity() -> Result<(), Error> {
     if is_out_of_memory() { Err(Error::Full) } else { Ok(()) }
 }
 
+/// Sends the request at hand to another core, and keeps its requester.
+pub(super) fn send<T>(
+    peer: &mut Peer,
+    operation: u16,
+    words: &[u64],
+    replies: &mut Replies,
+    asked: impl FnOnce(Pending<T, Error>) -> Asked,
+) -> Result<(), Error> {
+    let pending = replies.keep().map_err(|_| Error::Full)?;
+    peer.send(operation, words, asked(pending)).map_err(|(asked, why)| {
+        asked.return_requester(replies);
+        why
+    })
+}
+
 impl Server {
     /// Requests an operation on processes of a core, for a local process, which is kept until it is done. If too many
     /// wait, those that have given up are removed.
-    pub(super) fn ask<T>(
+    pub(super) fn ask<T: Encode + for<'a> Decode<'a>>(
         &mut self,
         request: RemoteRequest,
         mut later: Later<'_, T, Error>,
-        kept: fn(Pending<T, Error>) -> Requester,
     ) -> Result<Option<T>, Error> {
         let core = request.core();
         if request.requester == Client::AUTHORITY {
@@ -40,12 +55,14 @@ impl Server {
             self.home.dispatcher.sweep(watch, replies);
             self.peers.get(core).into_iter().for_each(|peer| peer.sweep(watch, replies));
         }
-        let keep = || later.keep().map(kept);
         if core == self.machine.core {
-            self.home.dispatcher.ask_here(processes::Task::Do(request), || keep().map(Origin::Here))?;
-        } else {
-            self.peers.existing(core)?.ok_or(Error::NotConnected)?.ask(&request, keep)?;
+            let keep = || later.keep().map(requester).map(Origin::Here);
+            self.home.dispatcher.ask_here(processes::Task::Do(request), keep)?;
+            return Ok(None);
         }
+        let peer = self.peers.existing(core)?.ok_or(Error::NotConnected)?;
+        let kept = |pending: Pending<T, Error>| asked(&request, requester(pending));
+        send(peer, request.operation as u16, &request.encode(), later.replies(), kept)?;
         Ok(None)
     }
 

@@ -49,21 +49,15 @@ pub enum Waiter {
 }
 
 impl Waiter {
-    /// Returns whether the requester no longer waits.
+    /// Returns whether a receiver no longer waits.
     pub fn has_gone(&self, watch: Watch) -> bool {
-        match self {
-            Waiter::Done(pending) => watch.has_gone(pending),
-            Waiter::Transfer(pending) => watch.has_gone(pending),
-            Waiter::Link(..) | Waiter::Grown { .. } | Waiter::Message(_) => false,
-        }
+        matches!(self, Waiter::Transfer(pending) if watch.has_gone(pending))
     }
 
-    /// Releases the reply object of a requester that no longer waits.
+    /// Releases the reply object of a receiver that no longer waits.
     pub fn forget(self, replies: &mut Replies) {
-        match self {
-            Waiter::Done(pending) => replies.forget(pending),
-            Waiter::Transfer(pending) => replies.forget(pending),
-            Waiter::Link(..) | Waiter::Grown { .. } | Waiter::Message(_) => {}
+        if let Waiter::Transfer(pending) = self {
+            replies.forget(pending);
         }
     }
 }

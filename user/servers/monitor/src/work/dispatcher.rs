@@ -8,11 +8,12 @@ use core::sync::atomic::Ordering;
 
 use tench::server::Watch;
 use tench_channel::Request as Number;
-use tench_monitor::message::{Malformed, Outcome, decode_result};
+use tench_monitor::message::{Malformed, Outcome, Words, decode_result, ended};
 use tench_monitor::work::remote_request::RemoteRequest;
-use tench_monitor_interface::protocol::{Error, Memory, Process};
+use tench_monitor_interface::protocol::Error;
+use tench_protocol::replies::write;
 use tench_protocol::wire::{Encode, Source};
-use tench_protocol::{Decode, Pending, Port, Replies};
+use tench_protocol::{Decode, Pending, Replies, Waiter};
 use tench_quota::{Client as Asks, Quota};
 use tench_sys::{Cap, Error as KernelError, Notification};
 
@@ -32,58 +33,17 @@ const PROCESSES: u64 = u64::MAX;
 /// Pseudo server number: the monitor itself.
 const OWN: u64 = u64::MAX - 1;
 
-/// A local requester that waits for a reply about processes.
-pub enum Requester {
-    /// The reply is a number.
-    Number(Pending<u64, Error>),
-    /// The reply is the status of a process.
-    Process(Pending<Process, Error>),
-    /// The reply is the end of the operation.
-    Done(Pending<(), Error>),
-    /// The reply is the use of memory.
-    Memory(Pending<Memory, Error>),
+/// A local requester. Its reply is made of the words of a worker, or of another monitor.
+pub type Requester = Waiter<[u64]>;
+
+/// Returns the requester of a pending request.
+pub fn requester<T: Encode + for<'a> Decode<'a>>(pending: Pending<T, Error>) -> Requester {
+    pending.waiter(|words, message| write(&result::<T>(words), message))
 }
 
-impl Requester {
-    /// Sends the reply that these words describe.
-    pub fn finish(self, port: &mut Port, words: &[u64]) {
-        match self {
-            Requester::Number(pending) => port.finish(pending, &result(words)),
-            Requester::Process(pending) => port.finish(pending, &result(words)),
-            Requester::Done(pending) => port.finish(pending, &result(words)),
-            Requester::Memory(pending) => port.finish(pending, &result(words)),
-        }
-    }
-
-    /// Returns whether the requester no longer waits.
-    pub fn has_gone(&self, watch: Watch) -> bool {
-        match self {
-            Requester::Number(pending) => watch.has_gone(pending),
-            Requester::Process(pending) => watch.has_gone(pending),
-            Requester::Done(pending) => watch.has_gone(pending),
-            Requester::Memory(pending) => watch.has_gone(pending),
-        }
-    }
-
-    /// Releases the reply object of a requester that no longer waits.
-    pub fn forget(self, replies: &mut Replies) {
-        match self {
-            Requester::Number(pending) => replies.forget(pending),
-            Requester::Process(pending) => replies.forget(pending),
-            Requester::Done(pending) => replies.forget(pending),
-            Requester::Memory(pending) => replies.forget(pending),
-        }
-    }
-
-    /// Refuses the request.
-    pub fn refuse(self, port: &mut Port, why: Error) {
-        match self {
-            Requester::Number(pending) => port.finish(pending, &Err(why)),
-            Requester::Process(pending) => port.finish(pending, &Err(why)),
-            Requester::Done(pending) => port.finish(pending, &Err(why)),
-            Requester::Memory(pending) => port.finish(pending, &Err(why)),
-        }
-    }
+/// Returns the words that refuse a request.
+pub fn refusal(why: Error) -> Words {
+    ended(Outcome::Refused, why as u64)
 }
 
 /// Decodes the words of a reply. Words from another monitor are checked, not trusted.
@@ -218,12 +178,12 @@ impl<W: Purpose> Dispatcher<W> {
     /// Cancels the requests of local requesters that have given up without notice.
     pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
         for (origin, is_cancelled) in self.pool.origins(|(service, _)| service == PROCESSES) {
-            if !matches!(origin, Origin::Here(requester) if requester.has_gone(watch)) {
+            if !matches!(origin, Origin::Here(requester) if watch.has_gone(requester)) {
                 continue;
             }
             is_cancelled.store(true, Ordering::Relaxed);
             if let Origin::Here(requester) = core::mem::replace(origin, Origin::Nobody) {
-                requester.forget(replies);
+                replies.forget(requester);
             }
         }
     }

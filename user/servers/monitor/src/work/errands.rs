@@ -7,7 +7,7 @@ use tench_monitor_interface::protocol::Error;
 use tench_protocol::{Given, Pending, Port, Sent};
 use tench_sys::Endpoint;
 
-use crate::work::dispatcher::Requester;
+use crate::work::dispatcher::{Requester, refusal};
 
 /// The capability to a process server.
 pub type ToProcesses = Sent<Endpoint, Given>;
@@ -24,7 +24,7 @@ impl Errand {
     /// Refuses the request.
     pub fn refuse(self, port: &mut Port, why: Error) {
         match self {
-            Errand::Spawn(_, requester) => requester.refuse(port, why),
+            Errand::Spawn(_, requester) => port.finish_waiter(requester, &refusal(why)),
             Errand::Endpoint(.., pending) => port.finish(pending, &Err(why)),
         }
     }

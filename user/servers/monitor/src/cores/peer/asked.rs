@@ -8,8 +8,8 @@ use tench_monitor::message::line::{Admission, Growth, operation as exchange};
 use tench_monitor::message::{Forward, Outcome, Words, decode_requester, ended, operation};
 use tench_monitor::work::remote_request::{Operation, RemoteRequest};
 use tench_monitor_interface::protocol::{Error, pid_base};
-use tench_protocol::{Pending, Port, Sent};
-use tench_quota::{Client, Quota};
+use tench_protocol::{Pending, Port, Replies, Sent};
+use tench_quota::Client;
 use tench_sys::{Cap, Instant};
 
 use crate::cores::channel::IN_FLIGHT;
@@ -17,21 +17,21 @@ use crate::slots::discard;
 use crate::transfer::capabilities::TransferRequest;
 use crate::transfer::home::Home;
 use crate::transfer::tasks::{self, Task, Work};
-use crate::work::dispatcher::{Requester, malformed};
+use crate::work::dispatcher::{Requester, malformed, refusal};
 use crate::work::errands::ToProcesses;
 use crate::work::forward::Waiting;
 
 /// A request to another core. The type is small, because it is moved with each request and each reply.
 pub enum Asked {
-    /// A ping: its start, and the requester that gets the reply, if there is one.
-    Ping(Instant, Option<Pending<u64, Error>>),
+    /// A ping: its start, and the requester that gets the reply.
+    Ping(Instant, Pending<u64, Error>),
     /// A request about processes: the requesting process, whether it waits for the end of one, and the requester that
     /// gets the reply, if there is one.
-    Processes(u64, bool, Option<Requester>),
+    Processes(Client, bool, Option<Requester>),
     /// A request to a server there.
     Forward(Waiting),
-    /// A request for the core's process server, for this process, if it could be kept.
-    Endpoint(Client, Option<Pending<ToProcesses, Error>>),
+    /// A request for the core's process server, for this process.
+    Endpoint(Client, Pending<ToProcesses, Error>),
     /// A request for a reservation for a transfer.
     Transfer(Box<TransferRequest>),
 }
@@ -134,30 +134,46 @@ pub fn carry_out(core: u64, number: Number, words: &[u64], home: &mut Home) -> O
     accepted.err().map(|(outcome, detail)| ended(outcome, detail))
 }
 
+/// Returns the entry of a request about processes.
+pub const fn asked(request: &RemoteRequest, requester: Requester) -> Asked {
+    Asked::Processes(request.requester, request.operation.waits(), Some(requester))
+}
+
 impl Asked {
+    /// Returns the client that waits for the end of a process, if the request does.
+    pub const fn waits(&self) -> Option<Client> {
+        match self {
+            Asked::Processes(client, true, _) => Some(*client),
+            _ => None,
+        }
+    }
+
+    /// Makes the requester of the request at hand current again, so that it gets its reply at once.
+    pub fn return_requester(self, replies: &mut Replies) {
+        match self {
+            Asked::Ping(_, pending) => replies.make_current(pending),
+            Asked::Processes(.., Some(requester)) => replies.make_current(requester),
+            // These are not the request at hand.
+            Asked::Processes(.., None) | Asked::Forward(_) | Asked::Endpoint(..) | Asked::Transfer(_) => {}
+        }
+    }
+
     /// Handles a reply.
-    pub fn finish(self, from: u64, words: &[u64], quota: &mut Quota, home: &mut Home, port: &mut Port) {
+    pub fn finish(self, from: u64, words: &[u64], home: &mut Home, port: &mut Port) {
         match self {
             Asked::Ping(since, pending) => {
                 let passed = Instant::now().ticks() - since.ticks();
-                pending.into_iter().for_each(|pending| port.finish(pending, &Ok(passed)));
+                port.finish(pending, &Ok(passed));
             }
-            Asked::Processes(process, waits, requester) => {
-                if waits {
-                    quota.give_back(process);
-                }
-                if let Some(requester) = requester {
-                    requester.finish(port, words);
-                }
+            Asked::Processes(.., requester) => {
+                requester.into_iter().for_each(|requester| port.finish_waiter(requester, words));
             }
             Asked::Forward(waiting) => home.endpoints.finish(waiting, from, words, &mut home.ledger),
             Asked::Endpoint(requester, pending) => {
                 let made = home.endpoints.made(words, from, requester);
-                if let Some(pending) = pending {
-                    // This reply is sent at once: a requester that has gone, or has no slot, leaves the capability
-                    // here. No other core is to be told.
-                    let _ = port.replies.send(pending, &made.map(|slot| Sent::new(Cap::new(slot))));
-                }
+                // This reply is sent at once: a requester that has gone, or has no slot, leaves the capability here. No
+                // other core is to be told.
+                let _ = port.replies.send(pending, &made.map(|slot| Sent::new(Cap::new(slot))));
                 made.iter().for_each(|slot| discard(&[*slot]));
             }
             Asked::Transfer(request) => request.admitted(&mut home.ledger, words),
@@ -165,16 +181,12 @@ impl Asked {
     }
 
     /// Handles that there will be no reply.
-    pub fn refuse(self, why: Error, quota: &mut Quota, home: &mut Home, port: &mut Port) {
+    pub fn refuse(self, why: Error, home: &mut Home, port: &mut Port) {
         match self {
-            Asked::Ping(_, pending) => pending.into_iter().for_each(|pending| port.finish(pending, &Err(why))),
-            Asked::Processes(..) => {
-                self.finish(0, &ended(Outcome::Refused, why as u64), quota, home, port);
-            }
+            Asked::Ping(_, pending) => port.finish(pending, &Err(why)),
+            Asked::Processes(..) => self.finish(0, &refusal(why), home, port),
             Asked::Forward(waiting) => home.endpoints.refuse(waiting),
-            Asked::Endpoint(_, pending) => {
-                pending.into_iter().for_each(|pending| port.finish(pending, &Err(why)));
-            }
+            Asked::Endpoint(_, pending) => port.finish(pending, &Err(why)),
             Asked::Transfer(request) => request.refuse(&mut home.ledger, why),
         }
     }

@@ -143,7 +143,7 @@ impl Peers {
             self.all.push(Peer::awaited(number));
         }
         if let Some(peer) = self.get(number) {
-            peer.open(channel, &mut home.ledger, port);
+            peer.open(channel, home, port);
         }
     }
 }

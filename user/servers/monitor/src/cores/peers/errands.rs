@@ -2,19 +2,20 @@
 
 use tench_abi::power::identity;
 use tench_channel::Request as Number;
-use tench_monitor::message::{Outcome, decode_result, encode_reply, ended};
+use tench_monitor::message::{Outcome, decode_result, encode_reply, ended, operation};
 use tench_monitor_interface::protocol::Error;
 use tench_protocol::Port;
-use tench_sys::Error as KernelError;
+use tench_quota::Client;
 
 use super::Peers;
+use crate::cores::peer::{Asked, asked};
 use crate::transfer::home::Home;
 use crate::work::dispatcher::result;
 use crate::work::errands::Errand;
 
 impl Peers {
     /// Handles the process server's reply: the ceiling, or that it does not know the process.
-    pub fn run(&mut self, errand: Errand, words: &[u64], port: &mut Port) {
+    pub fn run(&mut self, errand: Errand, words: &[u64], home: &mut Home, port: &mut Port) {
         let ceiling = match result::<u8>(words) {
             Ok(ceiling) => ceiling,
             Err(why) => return errand.refuse(port, why),
@@ -24,11 +25,19 @@ impl Peers {
         };
         match errand {
             Errand::Spawn(request, requester) => {
-                let mut kept = Some(requester);
-                let asked = peer.ask(&request.with_ceiling(ceiling), || kept.take().ok_or(KernelError::Aborted));
-                kept.into_iter().zip(asked.err()).for_each(|(requester, why)| requester.refuse(port, why));
+                let request = request.with_ceiling(ceiling);
+                peer.send_or_refuse(
+                    request.operation as u16,
+                    &request.encode(),
+                    asked(&request, requester),
+                    home,
+                    port,
+                );
             }
-            Errand::Endpoint(_, badge, pending) => peer.processes(badge, ceiling, pending, port),
+            Errand::Endpoint(_, badge, pending) => {
+                let asked = Asked::Endpoint(Client::of_badge(badge), pending);
+                peer.send_or_refuse(operation::PROCESSES, &[badge, u64::from(ceiling)], asked, home, port);
+            }
         }
     }
 

@@ -14,13 +14,15 @@ use crate::cores::links;
 use crate::transfer::capabilities::{self, Grown, TransferRequest, Waiter};
 use crate::transfer::home::Home;
 use crate::transfer::tasks::{self, Task, Work};
-use crate::work::dispatcher::Requester;
+use crate::work::dispatcher::{Requester, refusal};
 
 impl Peers {
     /// Handles a worker's result.
     pub fn worked(&mut self, work: Work, words: &[u64], home: &mut Home, port: &mut Port) {
         match (work, words) {
-            (Work::Growth(from, requester, bytes), words) => self.ask_for_memory(from, requester, bytes, words, port),
+            (Work::Growth(from, requester, bytes), words) => {
+                self.ask_for_memory((from, requester, bytes), words, home, port)
+            }
             (Work::MemoryGrant(core, number), words) => self.give_memory(core, number, words, home),
             (Work::Recall(granter, who), &[address, bytes]) => {
                 home.ledger.recall(granter, address, bytes, Waiter::Done(who));
@@ -38,11 +40,12 @@ impl Peers {
     }
 
     /// Requests memory from a core for a local requester, when the free memory here is known.
-    fn ask_for_memory(&mut self, from: u64, requester: Requester, bytes: u64, words: &[u64], port: &mut Port) {
+    fn ask_for_memory(&mut self, growth: (u64, Requester, u64), words: &[u64], home: &mut Home, port: &mut Port) {
+        let (from, requester, bytes) = growth;
         match (words, self.get(from)) {
-            (&[free], Some(peer)) => peer.grow(requester, &Growth { bytes, free }, port),
-            (_, None) => requester.refuse(port, Error::NotConnected),
-            _ => requester.refuse(port, Error::Internal),
+            (&[free], Some(peer)) => peer.grow(requester, &Growth { bytes, free }, home, port),
+            (_, None) => port.finish_waiter(requester, &refusal(Error::NotConnected)),
+            _ => port.finish_waiter(requester, &refusal(Error::Internal)),
         }
     }
 
