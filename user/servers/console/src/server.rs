@@ -7,6 +7,7 @@ use tench_console::kept::{Kept, Ownership};
 use tench_console::terminal::{GROWTH, Key, Outcome, Terminal};
 use tench_console_interface::Console;
 use tench_console_interface::protocol::{ConsoleService, Error, MAX_TEXT, Mode};
+use tench_protocol::replies::write;
 use tench_protocol::{Arrived, Bytes, Caller, Event, Later, Pending, Port, Powers, Replies};
 use tench_quota::pace::Pace;
 use tench_sys::thread::Binding;
@@ -31,30 +32,24 @@ const PAUSE: u64 = 250_000;
 /// Bytes of persistent state, if the system description gives none.
 const MEMORY: u64 = 64 * 1024;
 
-/// A waiting thread.
-enum Waiter {
-    /// The thread waits for input.
-    Reader(Pending<Bytes<'static, MAX_TEXT>, Error>),
-    /// The thread waits until output has been sent.
-    Writer(Pending<(), Error>),
+/// A thread that waits for input, or until output has been sent.
+type Waiter = tench_protocol::Waiter<Outcome>;
+
+/// Returns the thread that waits for input.
+fn reader(pending: Pending<Bytes<'static, MAX_TEXT>, Error>) -> Waiter {
+    pending.waiter(|outcome, message| match outcome {
+        Outcome::Input(bytes) => write::<_, Error>(&Ok(Bytes::<MAX_TEXT>::first_of(bytes)), message),
+        Outcome::Done => write::<_, Error>(&Ok(Bytes::<MAX_TEXT>::first_of(&[])), message),
+        Outcome::Refused(why) => write::<(), _>(&Err(*why), message),
+    })
 }
 
-impl Waiter {
-    /// Returns whether the thread no longer waits.
-    fn has_gone(&self, watch: Watch) -> bool {
-        match self {
-            Waiter::Reader(pending) => watch.has_gone(pending),
-            Waiter::Writer(pending) => watch.has_gone(pending),
-        }
-    }
-
-    /// Releases the reply object of a thread that no longer waits.
-    fn forget(self, replies: &mut Replies) {
-        match self {
-            Waiter::Reader(pending) => replies.forget(pending),
-            Waiter::Writer(pending) => replies.forget(pending),
-        }
-    }
+/// Returns the thread that waits until output has been sent.
+fn writer(pending: Pending<(), Error>) -> Waiter {
+    pending.waiter(|outcome, message| match outcome {
+        Outcome::Input(_) | Outcome::Done => write::<_, Error>(&Ok(()), message),
+        Outcome::Refused(why) => write::<(), _>(&Err(*why), message),
+    })
 }
 
 /// The server's state.
@@ -192,7 +187,7 @@ impl Server {
             self.terminal.output.pop();
         }
         let watch = self.watch;
-        self.terminal.sent(|waiter| waiter.has_gone(watch));
+        self.terminal.sent(|waiter| watch.has_gone(waiter));
         self.uart.want_transmit_interrupt(!self.terminal.output.is_empty());
     }
 
@@ -200,18 +195,13 @@ impl Server {
     /// the reply to the current request is.
     fn deliver(&mut self, port: &mut Port) {
         while let Some((waiter, outcome)) = self.terminal.next_outcome() {
-            match (waiter, outcome) {
-                // Delivery must be known: input that does not arrive is for the next reader.
-                (Waiter::Reader(pending), Outcome::Input(bytes)) => {
-                    let delivered = port.replies.send(pending, &Ok(Bytes::first_of(&bytes)));
-                    if delivered == Err(KernelError::NoCaller) {
-                        self.terminal.undelivered(&bytes);
-                    }
-                }
-                (Waiter::Reader(pending), Outcome::Refused(error)) => port.finish(pending, &Err(error)),
-                (Waiter::Writer(pending), Outcome::Refused(error)) => port.finish(pending, &Err(error)),
-                (Waiter::Writer(pending), _) => port.finish(pending, &Ok(())),
-                (Waiter::Reader(pending), Outcome::Done) => port.finish(pending, &Ok(Bytes::first_of(&[]))),
+            let Outcome::Input(bytes) = &outcome else {
+                port.finish_waiter(waiter, &outcome);
+                continue;
+            };
+            // Delivery must be known: input that does not arrive is for the next reader.
+            if port.replies.send_to(waiter, &outcome) == Err(KernelError::NoCaller) {
+                self.terminal.undelivered(bytes);
             }
         }
     }
@@ -227,12 +217,12 @@ impl Server {
     fn keep_request<T>(&mut self, caller: Caller, mut later: Later<'_, T, Error>) -> Result<Pending<T, Error>, Error> {
         if !self.terminal.may_wait(caller) || self.terminal.is_looking(caller.family) {
             let watch = self.watch;
-            let has_gone = |waiter: &Waiter| waiter.has_gone(watch);
+            let has_gone = |waiter: &Waiter| watch.has_gone(waiter);
             let mut gone = self.terminal.take_out_some(caller.family, LOOKS, has_gone);
             if !self.terminal.may_wait(caller) {
                 gone.extend(self.terminal.take_out_any(LOOKS, has_gone));
             }
-            gone.into_iter().for_each(|waiter| waiter.forget(later.others()));
+            gone.into_iter().for_each(|waiter| later.others().forget(waiter));
         }
         // As much again stays for typed input, and for processes that end.
         memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)?;
@@ -259,7 +249,7 @@ impl ConsoleService for Server {
         text: Bytes<'_, MAX_TEXT>,
     ) -> Result<Option<()>, Error> {
         let pending = self.keep_request(caller, later)?;
-        self.terminal.write_with(caller, powers, &text, Waiter::Writer(pending));
+        self.terminal.write_with(caller, powers, &text, writer(pending));
         Ok(None)
     }
 
@@ -270,7 +260,7 @@ impl ConsoleService for Server {
         max: usize,
     ) -> Result<Option<Bytes<'_, MAX_TEXT>>, Error> {
         let pending = self.keep_request(caller, later)?;
-        self.terminal.read(caller, max, None, Waiter::Reader(pending));
+        self.terminal.read(caller, max, None, reader(pending));
         Ok(None)
     }
 
@@ -283,9 +273,9 @@ impl ConsoleService for Server {
     ) -> Result<Option<Bytes<'_, MAX_TEXT>>, Error> {
         let pending = self.keep_request(caller, later)?;
         if deadline <= Instant::now() {
-            self.terminal.read_at_once(caller, max, Waiter::Reader(pending));
+            self.terminal.read_at_once(caller, max, reader(pending));
         } else {
-            self.terminal.read(caller, max, Some(deadline), Waiter::Reader(pending));
+            self.terminal.read(caller, max, Some(deadline), reader(pending));
         }
         Ok(None)
     }
@@ -333,11 +323,11 @@ impl ConsoleService for Server {
 
     fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<(), Error> {
         let (waiters, was_owner) = self.terminal.process_ended(process);
-        waiters.into_iter().for_each(|waiter| waiter.forget(replies));
+        waiters.into_iter().for_each(|waiter| replies.forget(waiter));
         // Requests in its name, or in that of a process that ended before, may have come since and been given up.
         let watch = self.watch;
-        let gone = self.terminal.take_out_any(LOOKS, |waiter| waiter.has_gone(watch));
-        gone.into_iter().for_each(|waiter| waiter.forget(replies));
+        let gone = self.terminal.take_out_any(LOOKS, |waiter| watch.has_gone(waiter));
+        gone.into_iter().for_each(|waiter| replies.forget(waiter));
         if was_owner {
             self.forget_signals();
         }
@@ -347,7 +337,7 @@ impl ConsoleService for Server {
     fn drain(&mut self, caller: Caller, later: Later<'_, (), Error>) -> Result<Option<()>, Error> {
         let pending = self.keep_request(caller, later)?;
         self.uart.flush();
-        self.terminal.drain(caller, Waiter::Writer(pending));
+        self.terminal.drain(caller, writer(pending));
         Ok(None)
     }
 }

@@ -16,6 +16,7 @@ use tench_files_interface::Files;
 use tench_files_interface::protocol::{Error, FilesService, How, MAX_PATH, Status, Usage};
 use tench_loader::LoadError;
 use tench_loader::addresses::Randomness;
+use tench_protocol::replies::write;
 use tench_protocol::{ArrayString, Bytes, Caller, Event, Given, Later, Pending, Port, Powers, Replies, Sent, Text};
 use tench_stream::Stream;
 use tench_stream::protocol::{Error as StreamError, Info, MAX_DATA, StreamService};
@@ -28,12 +29,24 @@ const MAX_NODES: usize = 2048;
 /// Maximum number of 4 KiB blocks for their contents.
 const MAX_BLOCKS: usize = 4096;
 
-/// A waiting thread.
-enum Waiter {
-    /// The thread waits for bytes.
-    Reader(Pending<Bytes<'static, MAX_DATA>, StreamError>),
-    /// The thread waits for room.
-    Writer(Pending<(), StreamError>),
+/// A thread that waits for bytes or for room.
+type Waiter = tench_protocol::Waiter<Completion>;
+
+/// Returns the thread that waits for bytes.
+fn reader(pending: Pending<Bytes<'static, MAX_DATA>, StreamError>) -> Waiter {
+    pending.waiter(|completion, message| match completion {
+        Completion::Data(data) => write::<_, StreamError>(&Ok(Bytes::<MAX_DATA>::first_of(data)), message),
+        Completion::Done => write::<_, StreamError>(&Ok(Bytes::<MAX_DATA>::first_of(&[])), message),
+        Completion::Refused(why) => write::<(), _>(&Err(*why), message),
+    })
+}
+
+/// Returns the thread that waits for room.
+fn writer(pending: Pending<(), StreamError>) -> Waiter {
+    pending.waiter(|completion, message| match completion {
+        Completion::Data(_) | Completion::Done => write::<_, StreamError>(&Ok(()), message),
+        Completion::Refused(why) => write::<(), _>(&Err(*why), message),
+    })
 }
 
 /// The server's state.
@@ -88,18 +101,13 @@ impl Server {
     /// Replies to the threads that need not wait any more.
     fn reply_to_waiters(&mut self, port: &mut Port) {
         while let Some(Due { reply, completion, from }) = self.ends.next_due() {
-            match (reply, completion) {
-                // Delivery must be known: bytes that do not arrive are for the next reader.
-                (Waiter::Reader(pending), Completion::Data(data)) => {
-                    let delivered = port.replies.send(pending, &Ok(Bytes::first_of(&data)));
-                    if delivered == Err(KernelError::NoCaller) {
-                        self.ends.undelivered(from, &data);
-                    }
-                }
-                (Waiter::Reader(pending), Completion::Refused(error)) => port.finish(pending, &Err(error)),
-                (Waiter::Writer(pending), Completion::Refused(error)) => port.finish(pending, &Err(error)),
-                (Waiter::Writer(pending), Completion::Done | Completion::Data(_)) => port.finish(pending, &Ok(())),
-                (Waiter::Reader(pending), Completion::Done) => port.finish(pending, &Ok(Bytes::first_of(&[]))),
+            let Completion::Data(data) = &completion else {
+                port.finish_waiter(reply, &completion);
+                continue;
+            };
+            // Delivery must be known: bytes that do not arrive are for the next reader.
+            if port.replies.send_to(reply, &completion) == Err(KernelError::NoCaller) {
+                self.ends.undelivered(from, data);
             }
         }
     }
@@ -107,14 +115,7 @@ impl Server {
     /// Makes room for one more thread that waits at an end, by removing those that have given up.
     fn forget_gone(&mut self, end: u64, replies: &mut Replies) {
         let watch = self.watch;
-        let has_gone = |waiter: &Waiter| match waiter {
-            Waiter::Reader(pending) => watch.has_gone(pending),
-            Waiter::Writer(pending) => watch.has_gone(pending),
-        };
-        self.ends.forget_gone(end, has_gone, |waiter| match waiter {
-            Waiter::Reader(pending) => replies.forget(pending),
-            Waiter::Writer(pending) => replies.forget(pending),
-        });
+        self.ends.forget_gone(end, |waiter| watch.has_gone(waiter), |waiter| replies.forget(waiter));
     }
 
     /// Makes a capability to an end, in the outgoing slot of this number, to be sent with the reply.
@@ -133,11 +134,7 @@ impl Server {
 
 /// Refuses a thread that waited at a closed end. A killed one gets no reply.
 fn refuse(replies: &mut Replies, waiter: Waiter) {
-    let delivered = match waiter {
-        Waiter::Reader(pending) => replies.send(pending, &Err(StreamError::Closed)),
-        Waiter::Writer(pending) => replies.send(pending, &Err(StreamError::Closed)),
-    };
-    let _ = delivered;
+    let _ = replies.send_to(waiter, &Completion::Refused(StreamError::Closed));
 }
 
 /// Makes sure that there is memory for one more request; as much again stays for processes that end.
@@ -250,7 +247,7 @@ impl StreamService for Server {
             }
             Outcome::Wait => {
                 let pending = keep(later)?;
-                self.ends.wait_to_read(end(caller), max, Waiter::Reader(pending));
+                self.ends.wait_to_read(end(caller), max, reader(pending));
                 Ok(None)
             }
         }
@@ -272,7 +269,7 @@ impl StreamService for Server {
             Outcome::Now(done) => done.map(Some),
             Outcome::Wait => {
                 let pending = keep(later)?;
-                self.ends.wait_to_write(end(caller), &data, Waiter::Writer(pending));
+                self.ends.wait_to_write(end(caller), &data, writer(pending));
                 Ok(None)
             }
         }
