@@ -307,8 +307,8 @@ impl Agent {
         discard(self.held.swap_remove(index).1);
     }
 
-    /// Revokes one of the agent's own frames, wherever copies are. If another agent of this core has sent it to another,
-    /// only the attempt in the kernel has it revoked there.
+    /// Revokes one of the agent's own frames, wherever copies are. If another agent of this core has sent it to another
+    /// core, only the attempt in the kernel has it revoked there.
     fn take_back(&mut self, frame: Cap<Frame>) -> Result<(), String> {
         loop {
             match frame.revoke() {

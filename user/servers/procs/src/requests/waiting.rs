@@ -36,8 +36,8 @@ pub const fn interrupt(pending: Pending<bool, Error>) -> Waiter {
     pending.waiter(|status, message| write(&was_killed(status).map(|()| true), message))
 }
 
-/// Returns whether a process was killed. A thread that kills an already ending process learns, when that has ended, that
-/// its kill was not the cause.
+/// Returns whether a process was killed. A thread that kills an already ending process learns, when that has ended,
+/// that its kill was not the cause.
 fn was_killed(status: &Result<Status, Error>) -> Result<(), Error> {
     match status {
         Ok(status) if status.state == State::Killed => Ok(()),
