@@ -23,7 +23,7 @@ pub type Waiter = tench_protocol::Waiter<Result<Status, Error>>;
 
 /// Returns the waiter that gets the exit status.
 pub const fn status(pending: Pending<Status, Error>) -> Waiter {
-    pending.waiter(|status, message| write(status, message))
+    pending.waiter(write)
 }
 
 /// Returns the waiter that wants to know whether its kill ended the process.
