@@ -1,5 +1,5 @@
-//! The kernel's operations on the host, object by object. They are one program, because each test program holds a copy
-//! of the whole kernel that has to be compiled; `weave`, which takes long, is another.
+//! The kernel's operations on the host, object by object. All are one program, because each test program compiles the
+//! whole kernel again; `weave`, which takes long, is another, so that two workers can run the two.
 
 mod accounts;
 mod budget;
@@ -20,7 +20,7 @@ mod slices;
 mod split;
 mod tree;
 
-/// A file that is no module would never be compiled.
+/// Checks that each file is a module: otherwise it would never be compiled.
 #[test]
 fn each_file_is_a_module() {
     let own = include_str!("main.rs");

@@ -17,7 +17,7 @@ use crate::memory::RAM_START;
 
 /// Size of RAM in bytes.
 const MEMORY: usize = 32 << 20;
-/// Size in bytes of the part of RAM, from its start, in which boot writes without marking pages.
+/// Size in bytes of the beginning of RAM, the only part in which boot writes without marking pages.
 pub const BOOT_MEMORY: usize = 1 << 20;
 /// Physical address of the RAM disk: one page of header, one of program; the rest is the archive.
 const RAMDISK: u64 = RAM_START + (1 << 20);

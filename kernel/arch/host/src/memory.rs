@@ -78,7 +78,7 @@ impl Memory {
         unsafe { pointer.write_volatile(word) }
     }
 
-    /// Fills `length` bytes from a physical address on with words; `word` returns the one at an offset in bytes.
+    /// Fills `length` bytes at a physical address with words; `word` returns the word at an offset in bytes.
     pub fn fill(&mut self, physical: u64, length: usize, word: impl Fn(u64) -> u64) {
         let address = self.base().wrapping_add(physical as usize);
         assert!(address.is_multiple_of(8) && length.is_multiple_of(8), "no words: {physical:#x} + {length:#x}");
@@ -108,7 +108,7 @@ impl Memory {
         }
     }
 
-    /// Marks those of the first `length` bytes' pages that hold anything but zeros.
+    /// Marks the pages in the first `length` bytes that hold anything but zeros.
     pub fn mark_found(&mut self, length: usize) {
         for page in (self.start..self.start + length).step_by(PAGE_SIZE) {
             if !self.is_zero(page) {

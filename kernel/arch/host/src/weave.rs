@@ -10,8 +10,8 @@
 //! soon as none of them is to continue. Decisions are carried out through the scheduler's own queues, so the switches
 //! are those that an interrupt would cause.
 //!
-//! [`Orders`] enumerates all sequences of decisions: each is played from the start, on a new machine or on one that was
-//! restored from an [image](crate::image), because no thread can go back in the kernel.
+//! [`Orders`] enumerates all sequences of decisions. Each is played from the start, on a new machine or on one restored
+//! from an [image](crate::image), because a thread in the kernel cannot go back.
 
 use std::cell::RefCell;
 use std::rc::Rc;

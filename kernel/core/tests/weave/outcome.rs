@@ -25,13 +25,13 @@ pub struct Outcome {
     pub state: String,
 }
 
-/// A world of some subjects, one actor each, to which a machine returns for each weave.
+/// A world of some subjects, one actor each: its image, to which the machine is restored before each weave.
 struct Start<'s> {
     subjects: &'s [&'s Subject],
     actors: Vec<Ref<Thread>>,
     regions: Regions,
     image: Image,
-    /// The machine, unless a weave has it.
+    /// The machine; `None` while a weave has it.
     machine: Option<Machine>,
 }
 
@@ -49,7 +49,7 @@ impl<'s> Start<'s> {
         begin(self.subjects, machine, &self.actors)
     }
 
-    /// Ends a weave.
+    /// Ends a weave, and takes its machine back.
     fn end(&mut self, weave: Weave) {
         self.machine = Some(weave.machine);
     }

@@ -4,10 +4,10 @@
 //!   bench spawn-kill [INSTRUCTIONS [SEED]]     one cycle after another: starts a process, ends it, checks the accounts
 //!     bench spawn-kill-child WORKLOAD                does something until it is killed, exits or faults
 //! ```
-//! At first the process server gets to remember as many ended processes as it ever does, so that it forgets one for
-//! each that ends from then on. After each cycle all memory outside of it is free again. After every 64 cycles, all
-//! accounts are checked, the process server's too, which must not have grown by a byte; and the capabilities of the
-//! servers that a manager can inspect.
+//! First, as many processes end as the process server remembers: from then on it forgets one for each that ends, and so
+//! must not grow by a byte. After each cycle, all memory but the process server's is as free as before. After every 64,
+//! all accounts are compared, the process server's included, and the capabilities of the servers that a manager can
+//! inspect.
 
 use alloc::format;
 use alloc::string::String;
@@ -276,7 +276,7 @@ fn kill_all() -> Result<(), String> {
     }
 }
 
-/// Starts and ends processes until the process server remembers as many as it ever does.
+/// Starts and kills processes until the process server's records are full.
 fn fill_records() -> Result<(), String> {
     for ended in 1..=REMEMBERED {
         let spawn = PROCS.prepare("bench").map_err(problem("preparing"))?;

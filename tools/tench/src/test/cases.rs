@@ -94,7 +94,7 @@ impl Boot {
         name
     }
 
-    /// Returns about how many seconds it takes.
+    /// Returns about how many seconds the boot takes on one processor.
     pub const fn seconds(self) -> u32 {
         match (self.part, self.kernel, self.cores) {
             (_, Kernel::Measuring | Kernel::MeasuringNonPreemptible, _) => 10,

@@ -16,15 +16,15 @@ pub struct Stage {
     pub name: &'static str,
     /// Description of the tests.
     pub what: &'static str,
-    /// Seconds that it takes on one processor, about.
+    /// Approximate time on one processor, in seconds.
     pub seconds: u32,
     /// Arguments for cargo, before the test programs' names.
     arguments: &'static [&'static str],
-    /// Names of the test programs, which may be patterns.
+    /// Names of the test programs, or patterns of names.
     programs: &'static [&'static str],
 }
 
-/// Arguments by which cargo selects the same packages, so that all stages with them share one build.
+/// Arguments of stages that test the whole workspace: since they select the same packages, cargo builds these once.
 const WORKSPACE: &[&str] = &["--workspace", "--no-fail-fast"];
 
 impl Stage {

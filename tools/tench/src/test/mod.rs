@@ -21,7 +21,7 @@
 //!
 //! The booted systems are built once, by one cargo invocation. The checks come first, since they are quick and whoever
 //! breaks one wants to know at once; all other tests are shared among as many workers as the machine has processors,
-//! those that take longest first, so that no worker is alone at the end.
+//! those that take longest first, so that no worker still runs a long one when all others have finished.
 
 mod authority;
 mod cases;
@@ -102,13 +102,13 @@ impl Test {
         })
     }
 
-    /// Returns about how many seconds it takes on one processor, if that is more than most take.
+    /// Returns about how many seconds the test takes on one processor; 10 for the many that take little.
     fn seconds(&self) -> u32 {
         match self {
             Test::Host(stage) => stage.seconds,
             Test::Cases(boot) => boot.seconds(),
             Test::Crash => 70,
-            // Unoptimised programs are built for their run alone.
+            // Unoptimised programs are built only for this run.
             Test::Figures(experiment) => experiment.runs.iter().map(|run| if run.optimised { 15 } else { 110 }).sum(),
             Test::Long(_) => 3600,
             _ => 10,

@@ -29,7 +29,7 @@ use crate::workspace::{self, Workspace};
 const SYSTEMS: [&str; 2] = ["default", "fixtures"];
 const DIRECTORY: &str = "tests/scenarios";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(600) };
-/// Patience with a session in parallel: the two that there are may take 90 seconds together.
+/// Patience with a session in parallel.
 const PATIENCE_IN_PARALLEL: Patience = Patience { silence: Duration::from_secs(45), total: Duration::from_secs(45) };
 
 /// A scenario's file.

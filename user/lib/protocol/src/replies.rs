@@ -57,14 +57,14 @@ impl<T, E> Pending<T, E> {
         Pending { reply, result: PhantomData }
     }
 
-    /// Returns the caller as a waiter, for whom `write` writes the reply.
+    /// Returns the caller as a waiter, whose reply `write` makes from an `R`.
     pub const fn waiter<R: ?Sized>(self, write: fn(&R, &mut Message)) -> Waiter<R> {
         Waiter { reply: self.reply, write }
     }
 }
 
-/// A thread that waits for a reply of a type that only it knows: the reply is made of an `R`. So threads that await the
-/// same event and expect different replies are kept in one place.
+/// A caller whose reply is made from an `R`, whatever the reply's own type. So a server can keep threads that await the
+/// same event, but expect replies of different types, in one list.
 #[derive(Debug)]
 #[must_use = "somebody waits for a reply"]
 pub struct Waiter<R: ?Sized> {
@@ -73,7 +73,7 @@ pub struct Waiter<R: ?Sized> {
 }
 
 impl<R: ?Sized> Waiter<R> {
-    /// Replaces the message by the reply that is made of `outcome`.
+    /// Replaces the message by the reply that is made from `outcome`.
     pub(crate) fn write(&self, outcome: &R, message: &mut Message) {
         (self.write)(outcome, message);
     }
@@ -168,7 +168,7 @@ impl Replies {
         self.deliver(pending.reply, &message)
     }
 
-    /// Replies to a waiter. Fails with `NoCaller` if it has gone.
+    /// Replies to a waiter. Fails with `NoCaller` if the waiter has gone.
     pub fn send_to<R: ?Sized>(&mut self, waiter: Waiter<R>, outcome: &R) -> Result<(), Error> {
         let mut message = Message::new(DONE);
         waiter.write(outcome, &mut message);

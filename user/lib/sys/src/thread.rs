@@ -198,7 +198,7 @@ pub fn yield_now() {
 }
 
 /// Tells the processor that this thread polls for something that another core does. An emulator that runs the cores in
-/// turn ends this core's turn, which would otherwise last until the next timer.
+/// turn then ends this core's turn, which would otherwise last until the next timer expires.
 #[inline]
 pub fn poll_hint() {
     #[cfg(all(target_arch = "aarch64", target_os = "none"))]

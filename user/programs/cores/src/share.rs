@@ -36,10 +36,10 @@ const HERE: u64 = 0x6865_7265;
 const THERE: u64 = 0x0074_6865_7265;
 /// Maximum time for which each side waits for the other.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Time between two looks.
+/// Time between two checks.
 pub const MOMENT: Duration = Duration::from_millis(1);
 
-/// Time for which the counts of a monitor have to stay equal: it looks for unused proxies once a second.
+/// Time for which a monitor's counts must not change. The monitor looks for unused proxies once a second.
 const STILL: Duration = Duration::from_millis(1200);
 
 /// Accounting of both sides: free memory of both cores, and the counts of this core's monitor.
@@ -95,14 +95,14 @@ pub fn until(mut is_so: impl FnMut() -> bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the counts of the monitor once they stay equal, when what earlier commands had is gone.
+/// Returns the monitor's counts as soon as they no longer change: then everything of earlier commands is gone.
 pub fn quiet(monitor: Monitor) -> Result<Exchanged, String> {
     let deadline = time::deadline(PATIENCE);
     let mut since = Instant::now();
     let mut counts = monitor.exchanged().map_err(text)?;
     while time::elapsed(since) < STILL {
         if Instant::now() > deadline {
-            return Err(format!("the monitor never rests: {counts:?}"));
+            return Err(format!("the monitor's counts never stay the same: {counts:?}"));
         }
         time::sleep(MOMENT);
         let now = monitor.exchanged().map_err(text)?;
@@ -113,7 +113,7 @@ pub fn quiet(monitor: Monitor) -> Result<Exchanged, String> {
     Ok(counts)
 }
 
-/// Waits until the counts of the monitor are [those before](quiet) again.
+/// Waits until the monitor's counts are [those before](quiet) again.
 pub fn settled(monitor: Monitor, before: &Exchanged) -> Result<(), String> {
     let is_as_before = || monitor.exchanged().is_ok_and(|now| now == *before);
     until(is_as_before).map_err(|_| format!("the monitor had {before:?}, and has {:?}", monitor.exchanged()))

@@ -1,6 +1,7 @@
 //! Random traffic of capabilities among all cores: an agent on each core sends frames and endpoints and lends memory to
 //! the others, sends on what it received, calls endpoints, drops capabilities, and revokes its own, all at the same
-//! time. In the end all memory is free again.
+//! time. In the end each core has as much free memory as before, and nothing of another's. A busier run comes first,
+//! because servers keep the memory that they needed when they were busiest.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -36,7 +37,7 @@ const OWN: usize = 4;
 const FRAME_BITS: u64 = 12;
 /// Log2 of the size of the memory that each agent lends.
 const LENT_BITS: u32 = 14;
-/// Number of agents on each core in the first run, which is the busiest: servers keep the memory that they needed then.
+/// Number of agents on each core in the first run, which is to be busier than the second.
 const CROWD: usize = 2;
 /// Minimum time in milliseconds that an agent runs before it is killed.
 const KILLED_AFTER: u64 = 20;
@@ -81,7 +82,8 @@ pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<
     Ok(())
 }
 
-/// Checks that this core has nothing of the others any more, nor they of it. Its process server is known everywhere.
+/// Checks that this core has nothing of the others any more, nor they of it, except that the first core, where the
+/// traffic was started, has capabilities to all process servers.
 pub fn rest(monitor: Monitor) -> Result<(), String> {
     let counts = quiet(monitor)?;
     let Exchanged { exports, copies, transfers, faults, endpoints, proxies } = counts;
@@ -93,8 +95,8 @@ pub fn rest(monitor: Monitor) -> Result<(), String> {
     Ok(())
 }
 
-/// Starts an agent on each of these cores, and waits for their ends, of which one may come early. Returns how much they
-/// have sent.
+/// Starts an agent on each of these cores, and waits until all have ended; one may be killed. Returns the number of
+/// capabilities that they have sent.
 fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> Result<u64, String> {
     let mut agents = Vec::new();
     for (index, core) in (0..).zip(cores) {
@@ -108,7 +110,7 @@ fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> 
     for agent in &agents {
         monitor.give(*agent, ROSTER, Cap::new(roster.cap().address())).map_err(text)?;
     }
-    // The agents begin now: none finds a mailbox or table filled by another before it has the list.
+    // The agents begin only now, so that none fills another's mailbox before the other has its list.
     window.write64(0, agents.len() as u64);
     let victim = agents.get(seed as usize % agents.len().max(1)).copied().filter(|_| kills);
     if let Some(victim) = victim {
@@ -307,8 +309,8 @@ impl Agent {
         discard(self.held.swap_remove(index).1);
     }
 
-    /// Revokes one of the agent's own frames, wherever copies are. If another agent of this core has sent it to another
-    /// core, only the attempt in the kernel has it revoked there.
+    /// Revokes one of the agent's own frames, wherever copies are. If another agent of this core has sent the frame to
+    /// another core, the monitor refuses, and only the attempt in the kernel has the frame revoked there.
     fn take_back(&mut self, frame: Cap<Frame>) -> Result<(), String> {
         loop {
             match frame.revoke() {

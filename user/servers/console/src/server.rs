@@ -35,7 +35,7 @@ const MEMORY: u64 = 64 * 1024;
 /// A thread that waits for input, or until output has been sent.
 type Waiter = tench_protocol::Waiter<Outcome>;
 
-/// Returns the thread that waits for input.
+/// Returns the waiter for input.
 fn reader(pending: Pending<Bytes<'static, MAX_TEXT>, Error>) -> Waiter {
     pending.waiter(|outcome, message| match outcome {
         Outcome::Input(bytes) => write::<_, Error>(&Ok(Bytes::<MAX_TEXT>::first_of(bytes)), message),
@@ -44,7 +44,7 @@ fn reader(pending: Pending<Bytes<'static, MAX_TEXT>, Error>) -> Waiter {
     })
 }
 
-/// Returns the thread that waits until output has been sent.
+/// Returns the waiter for the end of output.
 fn writer(pending: Pending<(), Error>) -> Waiter {
     pending.waiter(|outcome, message| match outcome {
         Outcome::Input(_) | Outcome::Done => write::<_, Error>(&Ok(()), message),

@@ -32,7 +32,7 @@ const MAX_BLOCKS: usize = 4096;
 /// A thread that waits for bytes or for room.
 type Waiter = tench_protocol::Waiter<Completion>;
 
-/// Returns the thread that waits for bytes.
+/// Returns the waiter for bytes.
 fn reader(pending: Pending<Bytes<'static, MAX_DATA>, StreamError>) -> Waiter {
     pending.waiter(|completion, message| match completion {
         Completion::Data(data) => write::<_, StreamError>(&Ok(Bytes::<MAX_DATA>::first_of(data)), message),
@@ -41,7 +41,7 @@ fn reader(pending: Pending<Bytes<'static, MAX_DATA>, StreamError>) -> Waiter {
     })
 }
 
-/// Returns the thread that waits for room.
+/// Returns the waiter for room.
 fn writer(pending: Pending<(), StreamError>) -> Waiter {
     pending.waiter(|completion, message| match completion {
         Completion::Data(_) | Completion::Done => write::<_, StreamError>(&Ok(()), message),

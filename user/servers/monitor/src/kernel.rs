@@ -1,4 +1,4 @@
-//! The kernel, and the heap that a request may use: what every part of the monitor needs.
+//! What every part of the monitor needs: the kernel's capability, and the reserve of heap for a request.
 
 use tench::memory;
 use tench_abi::layout::slot;

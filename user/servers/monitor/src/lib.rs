@@ -1,6 +1,5 @@
-//! The parts of the monitor that make no system call: the memory layout of a core's boot block, the division of memory
-//! among cores, the messages between monitors, the names that are local to each core, and the ledger of capabilities
-//! that have left their core.
+//! The parts of the monitor that make no system call, and so are tested on the host. The folders are layers, as in the
+//! program, whose `main.rs` has a drawing of all modules.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -10,14 +9,16 @@ extern crate alloc;
 
 pub mod message;
 
-/// Requests of programs to other cores, and of other cores to servers and processes here.
+/// Requests of programs to other cores, and of other cores to servers and processes here: names that are local to each
+/// core, requests about processes, and which processes have used which servers.
 pub mod work {
     pub mod names;
     pub mod remote_request;
     pub mod requesters;
 }
 
-/// Capabilities that leave their core.
+/// Capabilities and memory that other cores get: the two ledgers, attachments of messages, and how much memory a core
+/// gives.
 pub mod transfer {
     pub mod attachments;
     pub mod exchange;
@@ -25,7 +26,7 @@ pub mod transfer {
     pub mod proxies;
 }
 
-/// The other cores.
+/// The other cores: the block with which each starts, its share of the memory, and limits on its use of time here.
 pub mod cores {
     pub mod boot;
     pub mod portions;

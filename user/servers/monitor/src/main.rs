@@ -2,29 +2,29 @@
 //! docs/manual/cores.md.
 //!
 //! ```text
-//! server        the main thread, which waits for everything at once, and tells the wings what has come; the requests
-//!    │          of local programs (server/interface), and what they begin (server/requests)
+//! server        the main thread: waits for everything at once, and passes what comes to the layers below;
+//!    │          (server/interface) the requests of local programs, (server/requests) how each is begun
 //!    ▼
-//! cores/        the other cores: what starts one, the way to it, and how much it may use here
-//!    │  start         memory, kernel and init for another core, and starting it
-//!    │  peers         all other cores: when their messages are read, and which still run; their channels
-//!    │                (peers/channels), and what comes for them from workers and the ledger (peers/exchange,
-//!    │                peers/memory, peers/errands)
-//!    │  peer          another core, and (peer/asked) the requests from and to it
+//! cores/        the other cores: how they are started, the channels to them, and how much of this core they may use
+//!    │  start         starting a core: its memory, kernel and init, and the boot archive they come from
+//!    │  peers         all other cores: when their messages are read, and which cores still run; their channels
+//!    │                (peers/channels), and what is sent to them: events of the ledger (peers/exchange), memory
+//!    │                (peers/memory), programs to be started (peers/errands)
+//!    │  peer          one other core, and (peer/asked) the requests to it and from it
 //!    │  channel       the channel to another core's monitor, and the doorbell that wakes it
-//!    │  links         channels between two further cores
+//!    │  links         channels between two further cores, which the first core makes
 //!    │  liveness      the liveness timer: reminds the monitor to check that other cores still reply
 //!    │  boot          layout of the block with which a core starts        (library)
 //!    │  share         division of memory among cores at the start         (library)
-//!    │  portions      limits on how much of this core others may use      (library)
+//!    │  portions      limits on the processor time others use here        (library)
 //!    ▼
-//! transfer/     what leaves its core: capabilities, and memory that cores give each other
-//!    │  home          this core's side: the dispatcher, the endpoints and the ledger
-//!    │  capabilities  sending capabilities to processes of any core
-//!    │  tasks         what workers do about capabilities and memory
+//! transfer/     what other cores get: capabilities, and memory that cores give each other
+//!    │  home          what most messages need: the dispatcher, the endpoints and the ledger of this core
+//!    │  capabilities  sending capabilities to processes of any core: system calls around the ledger
+//!    │  tasks         tasks of workers about capabilities and memory
 //!    │  endpoints     endpoints held for other cores, and proxies of theirs; (endpoints/machine) their system calls
-//!    │  signals       notifications of other cores
-//!    │  dirty_flag    a wrapper with a dirty flag
+//!    │  signals       signals from and to notifications of other cores
+//!    │  dirty_flag    a wrapper that knows whether the ledger was accessed
 //!    │  exchange      the ledger of capabilities that left their core     (library)
 //!    │  attachments   memory that goes with a message                     (library)
 //!    │  proxies       the ledger of endpoints and notifications           (library)
@@ -32,23 +32,24 @@
 //!    ▼
 //! work/         requests of programs to other cores, and of other cores to servers and processes here
 //!    │  forward       receives requests of local programs to servers of the first core and to endpoints of other cores
-//!    │  local         names that are local to this core
-//!    │  dispatcher    assigns workers, and tells whom to reply to when a worker is done
+//!    │  local         replies about names that are local to this core
+//!    │  dispatcher    assigns workers, and knows who gets the reply when a worker is done
 //!    │  workers       threads that make slow calls
 //!    │  errands       requests to start something on another core
-//!    │  processes     starting, awaiting, admitting and vouching for processes
+//!    │  processes     calls to the process server: starting, awaiting, admitting and vouching for processes
 //!    │  services      the servers of this core, as other cores reach them
 //!    │  names         which names are local to each core                  (library)
 //!    │  remote_request  requests about processes between monitors         (library)
 //!    │  requesters    which processes have used which servers             (library)
 //!    ▼
-//! message       messages between monitors                                 (library)
+//! message       messages between monitors; (message/carried) capabilities in them, (message/line) events about
+//!               capabilities                                              (library)
 //! slots         slots for the capabilities of messages
 //! kernel        the kernel's capability, and the heap reserve
 //! ```
-//! Each uses those below it, never one above; a test refuses that (`tools/tench/tests/source/layers.rs`). What a lower
-//! wing does for a higher one is passed to it as a type or a callback: a worker's task about capabilities is known to
-//! the dispatcher as an [`OwnTask`](work::workers::OwnTask) only.
+//! A layer uses only those below it; a test refuses anything else (`tools/tench/tests/source/layers.rs`). What a lower
+//! layer does for a higher one is passed to it as a type or a callback: the dispatcher knows a task about capabilities
+//! only as an [`OwnTask`](work::workers::OwnTask).
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 

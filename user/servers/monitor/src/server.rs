@@ -1,4 +1,4 @@
-//! Requests of local programs and of other monitors.
+//! The main thread, which handles requests of local programs and passes everything else to the layers below.
 //!
 //! The main thread waits for everything at once: requests at the monitor's endpoint; the doorbell, which the other
 //! monitors notify when they have written something and this one has announced that it sleeps; and the signal of its
@@ -96,8 +96,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts receiving in the place of the servers that run on the first core only: from now on, programs here find
-    /// them.
+    /// Starts receiving in place of the servers that run on the first core only: from now on, programs here find them.
     fn stand_in(&self) -> Result<()> {
         let endpoints = &self.home.endpoints;
         endpoints.register(Monitor::NAME, tench::process::id(), Cap::new(slot::SERVICE))?;
@@ -151,8 +150,8 @@ impl Server {
         }
     }
 
-    /// Handles the results of messages, of local programs' requests, and of other threads. Returns whether none of it
-    /// has a time at which it has to be checked again.
+    /// Handles the results of messages, of local programs' requests, and of other threads. Returns whether nothing has
+    /// to be checked again at some time.
     fn pass_on(&mut self, port: &mut Port) -> bool {
         let is_woken = core::mem::take(&mut self.peers.is_woken);
         if is_woken {
@@ -205,7 +204,7 @@ impl Server {
         }
     }
 
-    /// Returns how long to wait: until a started core has to have replied, or cancelled work is checked again.
+    /// Returns how long to wait: until a started core must have replied, or cancelled work is checked again.
     fn deadline(&mut self) -> Wait {
         let home = &self.home;
         let soon = || Instant::now().after(tench::time::frequency() / LOOKS);

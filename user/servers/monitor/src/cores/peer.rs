@@ -75,7 +75,7 @@ pub struct Peer {
     parked: Option<Vec<Parked>>,
 }
 
-/// A request that waits for a channel: its operation, its words, and what becomes of the reply.
+/// A request that waits for a channel: its operation, its words, and its entry in the [table](Table) once it is sent.
 type Parked = (u16, Words, Asked);
 
 impl Peer {
@@ -121,7 +121,7 @@ impl Peer {
         }
     }
 
-    /// Sends a request, now or when the channel has come. If that is impossible, returns it with the reason.
+    /// Sends a request, now or when the channel has come. If that is impossible, returns its entry with the reason.
     pub fn send(&mut self, operation: u16, words: &[u64], asked: Asked) -> Result<(), (Asked, Error)> {
         if let Some(parked) = &mut self.parked {
             if parked.len() >= IN_FLIGHT as usize || parked.try_reserve(1).is_err() {
@@ -144,7 +144,7 @@ impl Peer {
         }
     }
 
-    /// Sends a request, now or when the channel has come, or refuses it.
+    /// Sends a request, now or when the channel has come, or replies why that is impossible.
     pub fn send_or_refuse(&mut self, operation: u16, words: &[u64], asked: Asked, home: &mut Home, port: &mut Port) {
         if let Err((asked, why)) = self.send(operation, words, asked) {
             asked.refuse(why, home, port);

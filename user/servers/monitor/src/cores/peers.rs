@@ -37,7 +37,7 @@ pub struct Peers {
     put_off: Option<Instant>,
     /// Channels between further cores; unused on a further core.
     links: Links,
-    /// Memory that was given to another core and has come back.
+    /// Addresses of memory that was given to another core and has come back.
     returned: Vec<u64>,
     /// Tells which reply objects still hold a waiting thread.
     watch: Watch,
@@ -53,7 +53,7 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Returns a set without cores. The liveness timer signals `remind`.
+    /// Returns the state before any other core is known. The liveness timer signals `remind`.
     pub fn new(machine: Machine, watch: Watch, remind: Cap<Notification>) -> Result<Peers> {
         Ok(Peers {
             machine,
@@ -71,17 +71,17 @@ impl Peers {
         })
     }
 
-    /// Returns a core, if something is known of it.
+    /// Returns a core, if anything is known of it.
     pub fn get(&mut self, core: u64) -> Option<&mut Peer> {
         self.all.iter_mut().find(|peer| peer.core == core)
     }
 
-    /// Returns a core, if something is known of it. Fails with `NoSuchCore` if there is none of this number.
+    /// Returns a core, if anything is known of it. Fails with `NoSuchCore` if the machine has no core of this number.
     pub fn existing(&mut self, core: u64) -> core::result::Result<Option<&mut Peer>, Error> {
         if core >= self.machine.cores { Err(Error::NoSuchCore) } else { Ok(self.get(core)) }
     }
 
-    /// Reads the messages of those cores that have not used up [their time](tench_monitor::cores::portions).
+    /// Reads the messages of the cores that have not used up [their time](tench_monitor::cores::portions).
     pub fn take_in(&mut self, home: &mut Home, port: &mut Port) {
         self.put_off = None;
         for peer in &mut self.all {
@@ -91,7 +91,7 @@ impl Peers {
             if put_off(&self.portions, peer.core, &mut self.put_off) {
                 continue;
             }
-            // Its replies, and its events about capabilities, are for this core as much as for that one.
+            // Only requests are charged: replies and events about capabilities serve this core as much as the other.
             let took = peer.take_in(home, port);
             if took > 0 {
                 self.portions.charge(peer.core, took);
@@ -163,7 +163,7 @@ impl Peers {
         self.make_up_for_missed(home);
     }
 
-    /// Handles what signals would have reported that may have been lost in a check for waiting threads.
+    /// Handles everything that a signal may have reported, since a check for waiting threads can lose signals.
     pub fn make_up_for_missed(&mut self, home: &mut Home) {
         self.liveness_timer.was_reminded();
         home.endpoints.hear();
@@ -175,12 +175,12 @@ impl Peers {
         self.is_starting
     }
 
-    /// Returns when the messages of a core are to be read that are not read for lack of time.
+    /// Returns the time at which a core that has used up its time has some again, so that its messages are read.
     pub const fn put_off(&self) -> Option<Instant> {
         self.put_off
     }
 
-    /// Returns by when a started core has to have replied, a channel is sent again, or messages are read again.
+    /// Returns the times at which a started core must have replied, a channel is sent again, or messages are read.
     pub fn deadline(&mut self) -> impl Iterator<Item = Instant> + '_ {
         self.is_starting = self.all.iter().any(|peer| matches!(peer.state, State::Starting));
         let starting = self.all.iter().filter(|peer| matches!(peer.state, State::Starting)).map(Peer::patience);
@@ -203,15 +203,15 @@ impl Peers {
         }
     }
 
-    /// Returns whether one more thread of a process may wait for the end of one of a core.
+    /// Returns whether one more thread of a process may wait for the end of a process of `core`.
     pub fn may_wait(&self, core: u64, requester: Client, home: &Home) -> bool {
         let peer = self.all.iter().find(|peer| peer.core == core);
         peer.map_or_else(|| home.dispatcher.may_wait(requester), |peer| peer.may_wait(requester))
     }
 }
 
-/// Returns whether a core's messages are not read, since it has used up its time. If so, lowers `until` to the time at
-/// which it has some again.
+/// Returns whether a core has used up its time, so that its messages are not read. If so, lowers `until` to the time at
+/// which the core has some again.
 fn put_off(portions: &Portions, core: u64, until: &mut Option<Instant>) -> bool {
     if portions.has(core) {
         return false;

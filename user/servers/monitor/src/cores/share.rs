@@ -1,4 +1,4 @@
-//! Division of memory among cores at the start, by the system description.
+//! Division of memory among cores at the start, as the system description asks.
 
 use tench_system::{MAX_SHARES, Share, Shares};
 

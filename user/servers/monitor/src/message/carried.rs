@@ -1,4 +1,5 @@
-//! Capabilities in messages between monitors: descriptions of what stays on its core, and names of proxies for it.
+//! Capabilities in messages between monitors: descriptions of objects that stay on their core, and names of proxies for
+//! them.
 
 use tench_abi::Rights;
 use tench_abi::power;

@@ -1,4 +1,4 @@
-//! Beginnings of what local programs request: an operation on processes of a core, an errand, or a transfer.
+//! The first steps of requests of local programs: for operations on processes, errands, and transfers.
 
 use tench_monitor::message::MONITOR;
 use tench_monitor::work::remote_request::RemoteRequest;
@@ -21,7 +21,7 @@ pub(super) fn ensure_capacity() -> Result<(), Error> {
     if is_out_of_memory() { Err(Error::Full) } else { Ok(()) }
 }
 
-/// Sends the request at hand to another core, and keeps its requester.
+/// Sends the current request to another core, and keeps its requester until the reply comes.
 pub(super) fn send<T>(
     peer: &mut Peer,
     operation: u16,
@@ -37,8 +37,8 @@ pub(super) fn send<T>(
 }
 
 impl Server {
-    /// Requests an operation on processes of a core, for a local process, which is kept until it is done. If too many
-    /// wait, those that have given up are removed.
+    /// Requests an operation on processes of a core for a local requester, which is kept until the operation is done.
+    /// If too many requesters wait, those that have given up are removed.
     pub(super) fn ask<T: Encode + for<'a> Decode<'a>>(
         &mut self,
         request: RemoteRequest,
@@ -66,7 +66,7 @@ impl Server {
         Ok(None)
     }
 
-    /// Makes a worker ask for the ceiling of a local process that wants to start something on another core.
+    /// Makes a worker ask the process server for the ceiling of a local process, for a start on another core.
     pub(super) fn send_off(
         &mut self,
         core: u64,

@@ -403,8 +403,8 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.executor.returned.pop()
     }
 
-    /// Returns the number of entries that count to senders' shares: one for each object on another core, each request
-    /// under way, and each transfer that was not taken.
+    /// Returns the number of entries that count against senders' quotas: one for each object on another core, each
+    /// request under way, and each transfer that has not been received.
     pub fn charged(&self) -> usize {
         self.executor.granters.taken() + self.executor.requesters.taken() + self.executor.mailbox.charged()
     }

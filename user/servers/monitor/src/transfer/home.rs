@@ -1,4 +1,4 @@
-//! This core's side of what the monitors do together.
+//! The state of this core that most messages from other cores concern.
 
 use alloc::sync::Arc;
 
@@ -14,7 +14,8 @@ use crate::transfer::tasks::Dispatcher;
 use crate::work::forward::Inbox;
 use crate::work::services::Services;
 
-/// The dispatcher of slow work, what is reached from other cores, and what has left this one.
+/// The dispatcher of slow work, the endpoints that other cores reach, and the ledger of capabilities that left their
+/// core, which are passed together.
 pub struct Home {
     pub dispatcher: Dispatcher,
     /// Requests of local programs to other cores, and of other cores to endpoints here.
@@ -25,7 +26,7 @@ pub struct Home {
 }
 
 impl Home {
-    /// Returns the side of a core whose programs' requests arrive in the inbox. Workers and threads signal `wake`.
+    /// Returns the state of a core whose programs' requests arrive in the inbox. Workers and threads signal `wake`.
     pub fn new(
         machine: &Machine,
         inbox: Inbox,
@@ -67,7 +68,7 @@ impl Home {
         }
     }
 
-    /// Tells the process server of processes of other cores that have one way fewer to reach it.
+    /// Tells the process server which processes of other cores have lost one of their capabilities to it.
     pub fn report_parted(&mut self) {
         while let Some(process) = self.endpoints.parted() {
             if !self.dispatcher.forget(process) {

@@ -34,7 +34,7 @@ const NOBODY: u64 = 0;
 /// Maximum number of processes in one question to the process server.
 pub const MOST_ASKED: usize = 60;
 
-/// The dispatcher, with what this monitor does for itself.
+/// The dispatcher, whose own tasks are those about capabilities and memory.
 pub type Dispatcher = crate::work::dispatcher::Dispatcher<Work>;
 
 /// The purpose of a worker's task.
@@ -216,7 +216,7 @@ pub fn finish(ledger: &mut Ledger, own: Core, work: Work, words: &[u64]) -> Opti
         }
         Work::Deletion(object) => ledger.deleted(object),
         Work::Sweep => remove_ended(ledger, words),
-        // The server handles these.
+        // The first three are handled in `cores`; nobody waits for the others.
         Work::Growth(..) | Work::MemoryGrant(..) | Work::Recall(..) | Work::Return | Work::Reclaim => {}
         Work::Donation(slot, base) => {
             if !words.is_empty() {

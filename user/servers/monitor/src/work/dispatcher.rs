@@ -33,7 +33,7 @@ const PROCESSES: u64 = u64::MAX;
 /// Pseudo server number: the monitor itself.
 const OWN: u64 = u64::MAX - 1;
 
-/// A local requester. Its reply is made of the words of a worker, or of another monitor.
+/// A local requester. Its reply is made from the words of a worker or of another monitor.
 pub type Requester = Waiter<[u64]>;
 
 /// Returns the requester of a pending request.
@@ -61,12 +61,12 @@ pub fn result<T: Encode + for<'a> Decode<'a>>(words: &[u64]) -> Result<T, Error>
     }
 }
 
-/// The purpose of a task of the monitor's own.
+/// The purpose of a task of the monitor's own, which a higher layer defines.
 pub trait Purpose: Sized {
     /// The task.
     type Task: OwnTask;
 
-    /// Returns the core that requested it, to which the time is charged.
+    /// Returns the core to which the task's time is charged, if another core requested it.
     fn payer(&self) -> Option<u64>;
 }
 
@@ -78,7 +78,7 @@ pub enum Origin<W> {
     Guest(u64, Number, u64),
     /// A local requester.
     Here(Requester),
-    /// A local requester, whose request another core is to carry out.
+    /// A local requester whose request goes to another core afterwards.
     Errand(Errand),
     /// The monitor itself, for this purpose.
     Own(W),
@@ -152,7 +152,7 @@ impl<W: Purpose> Dispatcher<W> {
         self.start_task(Origin::Nobody, processes::Task::Forget(process)).is_ok()
     }
 
-    /// Makes a worker ask for the ceiling of a local process; there must be [capacity](Self::has_capacity).
+    /// Makes a worker ask for the ceiling of a local process. There must be [capacity](Self::has_capacity).
     pub fn vouch(&mut self, process: u64, errand: Errand) {
         let _ = self.start_task(Origin::Errand(errand), processes::Task::Vouch(process));
     }
@@ -232,8 +232,8 @@ impl<W: Purpose> Dispatcher<W> {
         !self.postponed.is_empty()
     }
 
-    /// Removes a finished task: the party that gets the reply, and the result. `charge` gets the core
-    /// that requested it, if it was one, and the ticks that it took.
+    /// Removes a finished task, and returns the party that gets the reply, and the result. If another core requested
+    /// the task, `charge` is called with that core and the ticks that the task took.
     pub fn finished(&mut self, charge: impl FnOnce(u64, u64)) -> Option<(Origin<W>, Product)> {
         let charge = |origin: &Origin<W>, ticks| {
             let payer = match origin {

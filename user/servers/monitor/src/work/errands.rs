@@ -1,6 +1,5 @@
-//! Requests of local processes to start something on other cores. The requester's ceiling is known to this core's
-//! process server: a worker asks for it, and the request to the other core's monitor contains it. The requester itself
-//! is not asked.
+//! Errands: requests of local processes to start something on another core. The request to the other core's monitor
+//! contains the requester's ceiling, for which a worker asks this core's process server, since the requester might lie.
 
 use tench_monitor::work::remote_request::RemoteRequest;
 use tench_monitor_interface::protocol::Error;
@@ -12,7 +11,7 @@ use crate::work::dispatcher::{Requester, refusal};
 /// The capability to a process server.
 pub type ToProcesses = Sent<Endpoint, Given>;
 
-/// The request.
+/// A request to start something on another core.
 pub enum Errand {
     /// A program is to be started.
     Spawn(RemoteRequest, Requester),

@@ -29,7 +29,7 @@ pub enum Task {
     Do(RemoteRequest),
     /// Admission of a process of another core, with this badge, to start processes here, up to this priority.
     Admit(u64, u8),
-    /// Question for the ceiling of a process of this core that wants to start something on another.
+    /// Question for the ceiling of a process of this core, for a start on another.
     Vouch(u64),
     /// Removal of one way in which this process of another core can do so.
     Forget(u64),

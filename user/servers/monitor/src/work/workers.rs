@@ -37,9 +37,9 @@ pub enum Task<T> {
 /// The client of a task: the server's number, and the badge with which it is called.
 pub type Client = (u64, u64);
 
-/// A task of the monitor's own.
+/// A task of the monitor's own, which a higher layer defines.
 pub trait OwnTask: Send + 'static {
-    /// Carries it out, and returns the result. Only workers call this, since it can take long.
+    /// Carries out the task, and returns the result. Only workers call this, since it can take long.
     fn carry_out(&self) -> Words;
 }
 
@@ -50,7 +50,7 @@ struct Worker<T> {
     call: Call,
 }
 
-/// State of a worker's call, for the worker and the main thread.
+/// State of a worker's call, shared by the worker and the main thread.
 #[derive(Default)]
 pub struct Call {
     /// Set while the worker is in a call that can be cancelled. What it touches until the call is over is already
@@ -101,13 +101,13 @@ pub struct Pool<O, T> {
     shared: Arc<Shared>,
     members: Vec<Member<O, T>>,
     limit: usize,
-    /// The monitor's own priority, which workers have as well: one serves clients of any priority after another.
+    /// Priority of the monitor and of all its workers: a worker serves clients of any priority, one after another.
     priority: u8,
 }
 
 impl<O, T: OwnTask> Pool<O, T> {
     /// Returns a pool without workers, which starts at most `limit`. Called before the monitor serves anybody: while it
-    /// does, its priority is its client's, which may be too high for a worker.
+    /// serves, it has its client's priority, which may be too high for a worker.
     pub fn new(limit: usize, services: Arc<Services>, wake: Cap<Notification>) -> Result<Pool<O, T>> {
         let priority = own_priority()?;
         let shared = Arc::new(Shared { services, done: Mutex::new(Vec::new()), wake });
@@ -124,8 +124,8 @@ impl<O, T: OwnTask> Pool<O, T> {
         self.idle().is_some()
     }
 
-    /// Gives a worker a task, which can block for ever or not. Returns what the origin is to be made of if all workers
-    /// are busy and no more can be started.
+    /// Gives a worker a task, which may block for ever if `takes_long`. `origin` makes the origin from `what`, which is
+    /// returned if all workers are busy and no more can be started.
     pub fn start<W>(
         &mut self,
         what: W,

@@ -18,7 +18,7 @@ use super::reserve;
 /// processor.
 const PAUSE: u64 = 1_000_000;
 
-/// A thread that waits for the end of a process. Its reply is made of the process's status.
+/// A thread that waits for the end of a process. Its reply is made from the process's status.
 pub type Waiter = tench_protocol::Waiter<Result<Status, Error>>;
 
 /// Returns the waiter that gets the exit status.
@@ -26,18 +26,18 @@ pub const fn status(pending: Pending<Status, Error>) -> Waiter {
     pending.waiter(write)
 }
 
-/// Returns the waiter that wants to know whether its kill ended the process.
+/// Returns the waiter that learns whether its kill ended the process.
 pub const fn kill(pending: Pending<(), Error>) -> Waiter {
     pending.waiter(|status, message| write(&was_killed(status), message))
 }
 
-/// Returns the waiter that wants to know whether its interrupt killed the process.
+/// Returns the waiter that learns whether its interrupt killed the process.
 pub const fn interrupt(pending: Pending<bool, Error>) -> Waiter {
     pending.waiter(|status, message| write(&was_killed(status).map(|()| true), message))
 }
 
-/// Returns whether a process was killed. A thread that kills an already ending process learns, when that has ended,
-/// that its kill was not the cause.
+/// Fails with `WrongState` unless the process was killed. A thread that kills an already ending process learns, when
+/// the process has ended, that its kill was not the cause.
 fn was_killed(status: &Result<Status, Error>) -> Result<(), Error> {
     match status {
         Ok(status) if status.state == State::Killed => Ok(()),

@@ -134,13 +134,13 @@ pub fn carry_out(core: u64, number: Number, words: &[u64], home: &mut Home) -> O
     accepted.err().map(|(outcome, detail)| ended(outcome, detail))
 }
 
-/// Returns the entry of a request about processes.
+/// Returns the entry of a request about processes, whose requester gets the reply.
 pub const fn asked(request: &RemoteRequest, requester: Requester) -> Asked {
     Asked::Processes(request.requester, request.operation.waits(), Some(requester))
 }
 
 impl Asked {
-    /// Returns the client that waits for the end of a process, if the request does.
+    /// Returns the requesting client, if the request waits for the end of a process.
     pub const fn waits(&self) -> Option<Client> {
         match self {
             Asked::Processes(client, true, _) => Some(*client),
@@ -148,12 +148,12 @@ impl Asked {
         }
     }
 
-    /// Makes the requester of the request at hand current again, so that it gets its reply at once.
+    /// Makes the requester current again, because its request, just received, was not sent: the refusal is its reply.
     pub fn return_requester(self, replies: &mut Replies) {
         match self {
             Asked::Ping(_, pending) => replies.make_current(pending),
             Asked::Processes(.., Some(requester)) => replies.make_current(requester),
-            // These are not the request at hand.
+            // These are not sent while the requester's request is being handled.
             Asked::Processes(.., None) | Asked::Forward(_) | Asked::Endpoint(..) | Asked::Transfer(_) => {}
         }
     }
@@ -171,8 +171,8 @@ impl Asked {
             Asked::Forward(waiting) => home.endpoints.finish(waiting, from, words, &mut home.ledger),
             Asked::Endpoint(requester, pending) => {
                 let made = home.endpoints.made(words, from, requester);
-                // This reply is sent at once: a requester that has gone, or has no slot, leaves the capability here. No
-                // other core is to be told.
+                // This reply is sent at once: if the requester has gone or has no slot, the capability stays here, and
+                // no other core need be told.
                 let _ = port.replies.send(pending, &made.map(|slot| Sent::new(Cap::new(slot))));
                 made.iter().for_each(|slot| discard(&[*slot]));
             }

@@ -1,4 +1,4 @@
-//! Channels to other cores: those with which cores are started, and those that the first core makes for others.
+//! Channels to other cores: each core is started with one to the first core, which makes all others on request.
 
 use tench::println;
 use tench_abi::layout::slot;
@@ -45,7 +45,7 @@ impl Peers {
         Ok(())
     }
 
-    /// Opens the channel to the first core, in the frame that this one was started with, and announces that it runs.
+    /// Opens the channel to the first core, in the frame with which this core was started, and announces that it runs.
     pub fn connect(&mut self, ledger: &mut Ledger) -> Result<()> {
         let mut channel = channel::open(first_frame(slot::EXTRA)?, Side::Second, 0)?;
         channel.event(operation::HELLO, &[]).map_err(|_| KernelError::Aborted)?;
@@ -132,7 +132,7 @@ impl Peers {
         let channel =
             if is_known { Err(KernelError::SlotOccupied) } else { channel::open(Cap::new(slot), side, number) };
         let Ok(channel) = channel else {
-            // If there is no memory for the channel, it is given up.
+            // Without memory for the channel, the monitor gives it up.
             home.ledger.discard(slot);
             let awaited = self.get(number).filter(|peer| peer.is_awaited());
             return awaited.into_iter().for_each(|peer| peer.close(home, port));

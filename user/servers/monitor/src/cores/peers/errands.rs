@@ -1,4 +1,5 @@
-//! [Errands](crate::work::errands): requests to start something on another core, from here to there and from there.
+//! [Errands](crate::work::errands), requests to start something on another core: sending them, and replying to those of
+//! other cores.
 
 use tench_abi::power::identity;
 use tench_channel::Request as Number;
@@ -14,7 +15,8 @@ use crate::work::dispatcher::result;
 use crate::work::errands::Errand;
 
 impl Peers {
-    /// Handles the process server's reply: the ceiling, or that it does not know the process.
+    /// Sends the request on, or refuses it, after the local process server has replied with the requester's ceiling, or
+    /// with the reason why there is none.
     pub fn run(&mut self, errand: Errand, words: &[u64], home: &mut Home, port: &mut Port) {
         let ceiling = match result::<u8>(words) {
             Ok(ceiling) => ceiling,
@@ -41,7 +43,7 @@ impl Peers {
         }
     }
 
-    /// Replies to a core after the process server here has admitted one of its processes, or has not.
+    /// Replies to a core after the local process server has admitted, or refused, one of that core's processes.
     pub fn admitted(&mut self, core: u64, number: Number, badge: u64, words: &[u64], home: &mut Home) {
         let reply = match decode_result(words) {
             Ok((Outcome::Replied, _)) => match home.endpoints.processes(badge, core) {

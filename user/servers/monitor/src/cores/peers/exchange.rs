@@ -1,4 +1,4 @@
-//! Events and replies of the ledger for other cores, and messages with attachments.
+//! What the ledger has for other cores: events, replies, and attachments of messages.
 
 use tench::println;
 use tench_monitor::message::MONITOR;
@@ -17,8 +17,8 @@ impl Peers {
     /// Sends the ledger's events and replies. Returns whether there was nothing at all.
     #[inline]
     pub fn exchange(&mut self, home: &mut Home, port: &mut Port) -> bool {
-        // Most of a monitor's work does not concern capabilities. (Everything else that makes work here is handled
-        // below.)
+        // Most of a monitor's work does not concern capabilities. (Whatever else causes work here leaves the first flag
+        // unset.)
         if self.is_ledger_quiet && !home.ledger.is_dirty() {
             return true;
         }
@@ -80,7 +80,7 @@ impl Peers {
         }
     }
 
-    /// Sends the attachments of messages that wait for them.
+    /// Sends the attachments for which messages wait.
     pub fn send_attachments(&mut self, home: &mut Home) {
         let own = self.machine.core;
         while let Some(Attachment { core, number, slot, from }) = home.endpoints.next_attachment() {
@@ -95,7 +95,7 @@ impl Peers {
         }
     }
 
-    /// Handles an attachment that has arrived or has failed: if its message waits for no other, it is sent now.
+    /// Handles an attachment that has arrived or failed: if it was the last of its message, the message is sent now.
     fn attachment_done(&mut self, number: u64, result: Result<(), Error>, home: &mut Home) {
         let Some((core, message)) = home.endpoints.attachment_done(number, result) else { return };
         let watch = self.watch;
@@ -104,7 +104,7 @@ impl Peers {
         match message {
             Outgoing::Reply(number, words) => return peer.reply(number, &words),
             Outgoing::Request(None, words) => return home.endpoints.not_sent(core, &words),
-            // A process that has ended meanwhile makes no requests: the server may have been told of its end already.
+            // An ended process makes no requests: the server may have been told of its end already.
             Outgoing::Request(Some(waiting), words) if waiting.has_gone(watch) => {
                 home.endpoints.not_sent(core, &words);
                 home.endpoints.refuse(waiting);

@@ -1,4 +1,4 @@
-//! Results of workers about capabilities, and memory that cores give each other.
+//! Results of workers' tasks about capabilities, and memory that cores give each other.
 
 use alloc::vec::Vec;
 
@@ -39,7 +39,7 @@ impl Peers {
         }
     }
 
-    /// Requests memory from a core for a local requester, when the free memory here is known.
+    /// Requests memory from a core for a local requester, once the amount of free memory here is known.
     fn ask_for_memory(&mut self, growth: (u64, Requester, u64), words: &[u64], home: &mut Home, port: &mut Port) {
         let (from, requester, bytes) = growth;
         match (words, self.get(from)) {
@@ -49,8 +49,8 @@ impl Peers {
         }
     }
 
-    /// Gives memory to a core, for its request, if there was some to give: its slot, address and size. Otherwise the
-    /// words are the reason.
+    /// Gives memory to a core that has requested it. The words are a block's slot, address and size, or the reason why
+    /// there is none.
     fn give_memory(&mut self, core: u64, number: Number, words: &[u64], home: &mut Home) {
         let cap_address = |slot: u64| u32::try_from(slot).ok().map(CapAddress);
         let own = (self.machine.core, MONITOR);
@@ -65,7 +65,7 @@ impl Peers {
         }
     }
 
-    /// Reports the outcome for memory that was given to others, and frees what has come back.
+    /// Tells other cores whether they got memory, and frees memory that has come back.
     pub(super) fn report_grants(&mut self, grown: Vec<Grown>, home: &mut Home) {
         for (core, number, (address, bytes), result) in grown {
             let words = match result {

@@ -226,7 +226,7 @@ impl<P> Mailbox<P> {
         self.waiting.may_take(client)
     }
 
-    /// Returns the number of transfers that count to their senders.
+    /// Returns the number of transfers that count against their senders' quotas.
     pub const fn charged(&self) -> usize {
         self.quota.taken()
     }
