@@ -69,7 +69,7 @@ pub fn many(
     once(monitor, core, true)?;
     quiet(monitor)?;
     let before = Inventory::read(monitor, core)?;
-    for _ in 1..times {
+    for _ in 1..times.max(2) {
         once(monitor, core, false)?;
     }
     if until(|| Inventory::read(monitor, core).is_ok_and(|after| after == before)).is_ok() {
@@ -78,9 +78,10 @@ pub fn many(
     }
     let after = Inventory::read(monitor, core)?;
     let [here, there] = [0, 1].map(|core| after.free[core] as i64 - before.free[core] as i64);
-    println!("{times} times; free memory changed by {here} and {there} bytes");
-    println!("exchanged: {:?}, then {:?}", before.exchanged, after.exchanged);
-    Ok(())
+    Err(format!(
+        "free memory changed by {here} and {there} bytes, and the counts from {:?} to {:?}",
+        before.exchanged, after.exchanged
+    ))
 }
 
 /// Waits until a condition holds.

@@ -17,7 +17,7 @@ use tench::sys::{
 use tench::time::{self, Duration};
 use tench::{println, process, thread};
 use tench_mem_interface::{Block, Mem};
-use tench_monitor_interface::protocol::{Error, Exchanged, State, Transfer};
+use tench_monitor_interface::protocol::{Error, State, Transfer};
 use tench_monitor_interface::{Failure, Monitor};
 use tench_protocol::Rejection;
 
@@ -59,10 +59,8 @@ pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<
     cores.iter().try_for_each(|core| procs(monitor, *core).map(drop))?;
     let crowd: Vec<u64> = cores.iter().flat_map(|core| [*core; CROWD]).collect();
     run(monitor, &crowd, steps, seed, kills)?;
+    let others = rests(monitor, &cores)?;
     let (held, before) = (quiet(monitor)?, free()?);
-    if (held.exports, held.transfers, held.faults) != (0, 0, 0) {
-        return Err(format!("something is left: {held:?}"));
-    }
     let sent = run(monitor, &cores, steps, seed + 1, kills)?;
     println!("{} agents made {steps} steps each: {sent} capabilities sent", cores.len());
     settled(monitor, &held)?;
@@ -72,27 +70,33 @@ pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<
         return Err(format!("free memory of the cores has changed by {changes:?} bytes"));
     }
     println!("all cores have as much free memory as before");
-    for core in cores {
-        let guest = spawn(monitor, core, &["cores", "rest"])?;
-        if wait(monitor, guest)?.exit_code() != Some(0) {
-            return Err(format!("something is left on core {core}"));
-        }
+    if rests(monitor, &cores)? != others {
+        return Err(format!("the cores have other capabilities of each other than {others:?}"));
     }
-    println!("and nothing of each other");
+    println!("and as many capabilities of each other");
     Ok(())
 }
 
-/// Checks that this core has nothing of the others any more, nor they of it, except that the first core, where the
-/// traffic was started, has capabilities to all process servers.
+/// Returns [what](rest) each core has of the others, and they of it.
+fn rests(monitor: Monitor, cores: &[u64]) -> Result<Vec<u64>, String> {
+    let count = |core: &u64| match wait(monitor, spawn(monitor, *core, &["cores", "rest"])?)?.exit_code() {
+        Some(counts @ RESTS..) => Ok(counts),
+        _ => Err(format!("something is left on core {core}")),
+    };
+    cores.iter().map(count).collect()
+}
+
+/// Least exit code of [`rest`] if nothing is left but endpoints.
+const RESTS: u64 = 1 << 16;
+
+/// Waits until this core's counts stay the same, and ends with them as its exit code: [`RESTS`], 256 for each endpoint
+/// that others have, and 1 for each of theirs. Nothing else may be left.
 pub fn rest(monitor: Monitor) -> Result<(), String> {
     let counts = quiet(monitor)?;
-    let Exchanged { exports, copies, transfers, faults, endpoints, proxies } = counts;
-    let (count, own) = monitor.cores().map_err(text)?;
-    let known = if own == 0 { (0, count - 1) } else { (1, 0) };
-    if (exports, copies, transfers, faults) != (0, 0, 0, 0) || (endpoints, proxies) != known {
-        return Err(format!("core {own} has {counts:?}"));
+    if (counts.exports, counts.copies, counts.transfers, counts.faults) != (0, 0, 0, 0) {
+        return Err(format!("something is left: {counts:?}"));
     }
-    Ok(())
+    process::exit((RESTS + 256 * counts.endpoints + counts.proxies) as i32)
 }
 
 /// Starts an agent on each of these cores, and waits until all have ended; one may be killed. Returns the number of
