@@ -14,6 +14,7 @@ use tench::thread;
 use tench_abi::layout::slot;
 use tench_abi::object::ThreadState;
 use tench_monitor::message::Words;
+use tench_sys::thread::SchedulingInfo;
 use tench_sys::{Cap, Notification, SchedulingContext, Thread};
 
 use crate::Result;
@@ -92,6 +93,7 @@ struct Member<O, T> {
     thread: Cap<Thread>,
     /// Scheduling context of the worker; `used` is the time that it had used at the last check.
     context: Cap<SchedulingContext>,
+    priority: u8,
     used: u64,
     job: Option<Job<O>>,
 }
@@ -101,7 +103,7 @@ pub struct Pool<O, T> {
     shared: Arc<Shared>,
     members: Vec<Member<O, T>>,
     limit: usize,
-    /// Priority of the monitor and of all its workers: a worker serves clients of any priority, one after another.
+    /// The monitor's own priority, which is the highest that a worker may have.
     priority: u8,
 }
 
@@ -136,6 +138,11 @@ impl<O, T: OwnTask> Pool<O, T> {
     ) -> core::result::Result<(), W> {
         let idle = self.idle();
         let Some(member) = idle.and_then(|place| self.members.get_mut(place)) else { return Err(what) };
+        // What a local client requests is done at its priority, as if it had called the server itself.
+        let priority = own_priority().map_or(self.priority, |now| now.min(self.priority));
+        if member.priority != priority && set_priority(member.context, priority) {
+            member.priority = priority;
+        }
         member.job = Some((origin(what), client, takes_long));
         member.worker.call.is_cancelled.store(false, Ordering::Relaxed);
         *member.worker.task.lock() = Some(task);
@@ -156,7 +163,7 @@ impl<O, T: OwnTask> Pool<O, T> {
         let (thread, context) = (handle.thread()?, handle.scheduling()?);
         // The thread never ends.
         handle.detach();
-        self.members.push(Member { worker, thread, context, used: 0, job: None });
+        self.members.push(Member { worker, thread, context, priority: self.priority, used: 0, job: None });
         Some(number)
     }
 
@@ -202,6 +209,13 @@ impl<O, T: OwnTask> Pool<O, T> {
 /// Returns the priority that the main thread has now: while it serves a client, that client's.
 fn own_priority() -> Result<u8> {
     Ok(Cap::<Thread>::new(slot::THREAD).query()?.priority as u8)
+}
+
+/// Sets the priority of a worker's context. Returns whether that was possible.
+fn set_priority(context: Cap<SchedulingContext>, priority: u8) -> bool {
+    let main = Cap::<SchedulingContext>::new(slot::SCHEDULING);
+    let set = |like: SchedulingInfo| context.configure(priority.into(), like.ceiling, like.slice, Some(main));
+    main.query().and_then(set).is_ok()
 }
 
 impl<T: OwnTask> Worker<T> {
