@@ -1,4 +1,4 @@
-//! What every part of the monitor needs: the kernel's capability, and the reserve of heap for a request.
+//! The kernel's capability, and the reserve of heap for a request, which every part of the monitor needs.
 
 use tench::memory;
 use tench_abi::layout::slot;

@@ -12,7 +12,7 @@ use tench_monitor_interface::protocol::Error;
 use tench_remote::Core;
 use tench_sys::{Cap, Frame, Rights};
 
-use crate::transfer::capabilities::{TransferRequest, Waiter, core};
+use crate::transfer::capabilities::{Completion, TransferRequest, core};
 use crate::{Result, no_memory};
 
 /// Bit in a transfer's word, above the other core's number: the receiver is the channel's second side.
@@ -71,7 +71,7 @@ impl Links {
         let slot = memory::take_slot().map_err(no_memory)?;
         frame.mint_to(slot, Rights::READ | Rights::WRITE, 0).inspect_err(|_| memory::free_slot(slot))?;
         let word = other.index() as u64 | if to < other { 0 } else { SECOND };
-        Ok(TransferRequest::new(Waiter::Link(to, other), slot, (0, MONITOR), (to, MONITOR), word))
+        Ok(TransferRequest::new(Completion::Link(to, other), slot, (0, MONITOR), (to, MONITOR), word))
     }
 
     /// Notes that a channel was sent, or could not be: then it is sent again, unless the core has stopped.

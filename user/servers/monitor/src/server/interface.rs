@@ -12,7 +12,7 @@ use super::Server;
 use super::requests::{ensure_capacity, send};
 use crate::cores::peer::Asked;
 use crate::slots::discard;
-use crate::transfer::capabilities::{self, Taken, Waiter};
+use crate::transfer::capabilities::{self, Completion, Taken};
 use crate::transfer::tasks::{Task, Work};
 use crate::work::dispatcher::requester;
 use crate::work::errands::Errand;
@@ -106,7 +106,7 @@ impl MonitorService for Server {
             let gone = self.home.ledger.forget(|who| who.has_gone(watch));
             gone.into_iter().for_each(|who| who.forget(later.others()));
         }
-        let who = Waiter::Transfer(later.keep().map_err(|_| Error::Full)?);
+        let who = Completion::Transfer(later.keep().map_err(|_| Error::Full)?);
         self.home.ledger.take(caller, who);
         Ok(None)
     }
@@ -118,7 +118,7 @@ impl MonitorService for Server {
         capability: Arrived<'_, Any>,
     ) -> Result<Option<()>, Error> {
         ensure_capacity()?;
-        let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
+        let who = Completion::Done(later.keep().map_err(|_| Error::Full)?);
         self.home.ledger.revoke(
             pid_base(self.machine.core) | caller.badge(Powers::empty()),
             capability.cap().address(),

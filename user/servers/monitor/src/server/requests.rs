@@ -10,7 +10,7 @@ use tench_sys::Error as KernelError;
 use super::Server;
 use crate::cores::peer::{Asked, Peer, asked};
 use crate::kernel::is_out_of_memory;
-use crate::transfer::capabilities::{self, TransferRequest, Waiter};
+use crate::transfer::capabilities::{self, Completion, TransferRequest};
 use crate::transfer::tasks::{self, Work};
 use crate::work::dispatcher::{Origin, requester};
 use crate::work::errands::Errand;
@@ -105,7 +105,7 @@ impl Server {
         let is_own = core == self.machine.core;
         self.peers.reach(core, &mut self.home)?;
         let to = capabilities::core(core).ok_or(Error::NoSuchCore)?;
-        let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
+        let who = Completion::Done(later.keep().map_err(|_| Error::Full)?);
         let request =
             TransferRequest::new(who, cap.keep().address(), (self.machine.core, requester), (to, process), word);
         if !is_own {

@@ -33,11 +33,11 @@ const ROUNDS: u32 = 10;
 /// Reply to a receiver: a transfer.
 pub type Taken = (Transfer, Sent<Any, Given>);
 
-/// A waiting requester.
-pub enum Waiter {
-    /// The requester waits for completion.
+/// The party that is told when an operation of the ledger is complete.
+pub enum Completion {
+    /// A requester that waits for nothing else.
     Done(Pending<(), Error>),
-    /// The requester waits for a transfer.
+    /// A receiver that waits for a transfer.
     Transfer(Pending<Taken, Error>),
     /// Another core waits for memory from this monitor: the core, its request, and the memory's address and size.
     Grown { core: u64, number: Number, block: (u64, u64) },
@@ -48,15 +48,15 @@ pub enum Waiter {
     Message(u64),
 }
 
-impl Waiter {
+impl Completion {
     /// Returns whether a receiver no longer waits.
     pub fn has_gone(&self, watch: Watch) -> bool {
-        matches!(self, Waiter::Transfer(pending) if watch.has_gone(pending))
+        matches!(self, Completion::Transfer(pending) if watch.has_gone(pending))
     }
 
     /// Releases the reply object of a receiver that no longer waits.
     pub fn forget(self, replies: &mut Replies) {
-        if let Waiter::Transfer(pending) = self {
+        if let Completion::Transfer(pending) = self {
             replies.forget(pending);
         }
     }
@@ -77,7 +77,7 @@ pub struct Own {
 }
 
 /// The ledger of capabilities that left their core, with a dirty flag.
-pub type Ledger = Flagged<Exchange<Machine, Waiter>>;
+pub type Ledger = Flagged<Exchange<Machine, Completion>>;
 
 /// Returns an empty ledger for a core.
 pub fn open(core: u64, cores: u64) -> Option<Ledger> {
@@ -172,7 +172,7 @@ impl ExchangeKernel for Machine {
 
 /// A transfer request: a local process sends a capability, and has no reservation yet.
 pub struct TransferRequest {
-    who: Waiter,
+    who: Completion,
     slot: CapAddress,
     /// The sender, in this core's numbering, and its core: badges without powers.
     requester: u64,
@@ -185,7 +185,7 @@ pub struct TransferRequest {
 impl TransferRequest {
     /// Returns a request to transfer the capability in a slot, from a process of this core to a process of any core.
     pub const fn new(
-        who: Waiter,
+        who: Completion,
         slot: CapAddress,
         (own, requester): (u64, u64),
         (to, process): (Core, u64),
@@ -234,23 +234,23 @@ pub fn reply_to_waiters(ledger: &mut Ledger, port: &mut Port) -> Own {
     let mut own = Own::default();
     while let Some(done) = ledger.done() {
         match done {
-            Done::Reply(Waiter::Done(pending), result) => port.finish(pending, &result),
-            Done::Reply(Waiter::Transfer(pending), result) => {
+            Done::Reply(Completion::Done(pending), result) => port.finish(pending, &result),
+            Done::Reply(Completion::Transfer(pending), result) => {
                 let refused: Result<Taken, Error> = Err(result.err().unwrap_or(Error::Internal));
                 port.finish(pending, &refused);
             }
-            Done::Transfer(Waiter::Transfer(pending), transfer) => deliver(ledger, port, pending, transfer),
-            Done::Reply(Waiter::Link(to, other), result) => own.links.push((to, other, result)),
-            Done::Reply(Waiter::Grown { core, number, block }, result) => {
+            Done::Transfer(Completion::Transfer(pending), transfer) => deliver(ledger, port, pending, transfer),
+            Done::Reply(Completion::Link(to, other), result) => own.links.push((to, other, result)),
+            Done::Reply(Completion::Grown { core, number, block }, result) => {
                 own.grown.push((core, number, block, result));
             }
-            Done::Reply(Waiter::Message(number), result) => own.attachments.push((number, result)),
+            Done::Reply(Completion::Message(number), result) => own.attachments.push((number, result)),
             // No requester waits for this combination.
-            Done::Transfer(Waiter::Done(pending), transfer) => {
+            Done::Transfer(Completion::Done(pending), transfer) => {
                 port.finish(pending, &Err(Error::Internal));
                 ledger.put_back(transfer);
             }
-            Done::Transfer(Waiter::Link(..) | Waiter::Grown { .. } | Waiter::Message(_), transfer) => {
+            Done::Transfer(Completion::Link(..) | Completion::Grown { .. } | Completion::Message(_), transfer) => {
                 ledger.put_back(transfer)
             }
         }

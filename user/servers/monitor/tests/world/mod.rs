@@ -269,7 +269,9 @@ impl World {
     pub fn give(&mut self, at: usize, from: u64, slot: CapAddress, to: usize, process: u64, word: u64) -> Who {
         let who = self.who();
         let slot = self.arrive(at, slot);
-        let (sender, from) = (core(at as u8), pid_base(at as u64) | from);
+        // Every second process belongs to a family.
+        let family = if who % 2 == 0 { 0 } else { 1 << tench_abi::power::FAMILY_SHIFT };
+        let (sender, from) = (core(at as u8), pid_base(at as u64) | family | from);
         match self.cores[to].reserve(sender, from, Client::alone(process), word) {
             Ok(reservation) => {
                 self.cores[at].send(OutgoingTransfer::new(Some(who), slot, from, core(to as u8), reservation))
@@ -314,7 +316,7 @@ impl World {
                     Done::Reply(who, result) => (who, Heard::Reply(result)),
                     Done::Transfer(who, ReceivedTransfer { from, word, slot, .. }) => {
                         exchange.kernel().caps.get_mut(&slot.0).unwrap().client = true;
-                        (who, Heard::Transfer(from, word, slot))
+                        (who, Heard::Transfer(tench_abi::power::identity(from), word, slot))
                     }
                 };
                 assert_eq!(self.heard.insert(who, heard), None, "two replies");

@@ -153,8 +153,9 @@ impl Asked {
         match self {
             Asked::Ping(_, pending) => replies.make_current(pending),
             Asked::Processes(.., Some(requester)) => replies.make_current(requester),
+            Asked::Endpoint(_, pending) => replies.make_current(pending),
             // These are not sent while the requester's request is being handled.
-            Asked::Processes(.., None) | Asked::Forward(_) | Asked::Endpoint(..) | Asked::Transfer(_) => {}
+            Asked::Processes(.., None) | Asked::Forward(_) | Asked::Transfer(_) => {}
         }
     }
 

@@ -1,4 +1,4 @@
-//! What the ledger has for other cores: events, replies, and attachments of messages.
+//! The ledger's output for other cores: events, replies, and attachments of messages.
 
 use tench::println;
 use tench_monitor::message::MONITOR;
@@ -8,7 +8,7 @@ use tench_protocol::Port;
 
 use super::Peers;
 use crate::kernel::is_out_of_memory;
-use crate::transfer::capabilities::{self, TransferRequest, Waiter};
+use crate::transfer::capabilities::{self, Completion, TransferRequest};
 use crate::transfer::endpoints::{Attachment, Outgoing};
 use crate::transfer::home::Home;
 use crate::transfer::tasks::{Task, Work};
@@ -84,7 +84,7 @@ impl Peers {
     pub fn send_attachments(&mut self, home: &mut Home) {
         let own = self.machine.core;
         while let Some(Attachment { core, number, slot, from }) = home.endpoints.next_attachment() {
-            let who = Waiter::Message(number);
+            let who = Completion::Message(number);
             match (self.get(core), capabilities::core(core)) {
                 (Some(peer), Some(to)) => {
                     let (from, word) = ((own, from), ATTACHMENT | number);

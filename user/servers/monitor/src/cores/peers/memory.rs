@@ -11,7 +11,7 @@ use tench_sys::CapAddress;
 
 use super::Peers;
 use crate::cores::links;
-use crate::transfer::capabilities::{self, Grown, TransferRequest, Waiter};
+use crate::transfer::capabilities::{self, Completion, Grown, TransferRequest};
 use crate::transfer::home::Home;
 use crate::transfer::tasks::{self, Task, Work};
 use crate::work::dispatcher::{Requester, refusal};
@@ -25,7 +25,7 @@ impl Peers {
             }
             (Work::MemoryGrant(core, number), words) => self.give_memory(core, number, words, home),
             (Work::Recall(granter, who), &[address, bytes]) => {
-                home.ledger.recall(granter, address, bytes, Waiter::Done(who));
+                home.ledger.recall(granter, address, bytes, Completion::Done(who));
             }
             (Work::Recall(_, who), _) => port.finish(who, &Err(Error::NoSuchBlock)),
             (work, words) => {
@@ -57,7 +57,7 @@ impl Peers {
         let (Some(to), Some(peer)) = (capabilities::core(core), self.get(core)) else { return };
         match *words {
             [slot, address, bytes] if let Some(slot) = cap_address(slot) => {
-                let who = Waiter::Grown { core, number, block: (address, bytes) };
+                let who = Completion::Grown { core, number, block: (address, bytes) };
                 peer.admit(TransferRequest::new(who, slot, own, (to, MONITOR), links::MEMORY), &mut home.ledger);
             }
             [why] => peer.reply(number, &ended(Outcome::Refused, why)),
