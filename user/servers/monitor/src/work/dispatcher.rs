@@ -164,7 +164,7 @@ impl<W: Purpose> Dispatcher<W> {
 
     /// Makes a worker do something for the monitor itself. Returns the purpose if there is no worker.
     pub fn work(&mut self, work: W, task: W::Task) -> Result<(), W> {
-        self.pool.start(work, Origin::Own, (OWN, 0), Task::Own(task), false)
+        self.pool.start(work, Origin::Own, ((OWN, 0), false), Task::Own(task), false)
     }
 
     /// Cancels a request of another core, where its reply is no longer awaited.
@@ -203,8 +203,9 @@ impl<W: Purpose> Dispatcher<W> {
         if takes_long && !self.quota.may_take(requester) {
             return Err(Outcome::Busy);
         }
+        let is_local = matches!(origin, Origin::Here(_));
         self.pool
-            .start(origin, |origin| origin, (service, requester.process), task, takes_long)
+            .start(origin, |origin| origin, ((service, requester.process), is_local), task, takes_long)
             .map_err(|_| Outcome::Busy)?;
         if takes_long {
             self.quota.take(requester);

@@ -127,19 +127,20 @@ impl<O, T: OwnTask> Pool<O, T> {
     }
 
     /// Gives a worker a task, which may block for ever if `takes_long`. `origin` makes the origin from `what`, which is
-    /// returned if all workers are busy and no more can be started.
+    /// returned if all workers are busy and no more can be started. What a local client requests is done at its
+    /// priority, as if it had called the server itself.
     pub fn start<W>(
         &mut self,
         what: W,
         origin: impl FnOnce(W) -> O,
-        client: Client,
+        (client, is_local): (Client, bool),
         task: Task<T>,
         takes_long: bool,
     ) -> core::result::Result<(), W> {
         let idle = self.idle();
         let Some(member) = idle.and_then(|place| self.members.get_mut(place)) else { return Err(what) };
-        // What a local client requests is done at its priority, as if it had called the server itself.
-        let priority = own_priority().map_or(self.priority, |now| now.min(self.priority));
+        let own = || own_priority().map_or(self.priority, |now| now.min(self.priority));
+        let priority = if is_local { own() } else { self.priority };
         if member.priority != priority && set_priority(member.context, priority) {
             member.priority = priority;
         }
