@@ -24,7 +24,7 @@ pub const SYSTEM: &str = "tests";
 /// Program in it that runs the cases.
 const PROGRAM: &str = "cases";
 /// Patience with the program: silence means that a case hangs.
-const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(900) };
+const PATIENCE: Patience = Patience { silence: Duration::from_secs(180), total: Duration::from_secs(900) };
 
 /// Prefix of the line of the attack that prints escape sequences, to which nothing may be added; and that line as it
 /// must reach the terminal, without control characters.

@@ -69,7 +69,7 @@ pub fn many(
     once(monitor, core, true)?;
     quiet(monitor)?;
     let before = Inventory::read(monitor, core)?;
-    for _ in 1..times.max(2) {
+    for _ in 1..times {
         once(monitor, core, false)?;
     }
     if until(|| Inventory::read(monitor, core).is_ok_and(|after| after == before)).is_ok() {

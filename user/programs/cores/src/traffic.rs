@@ -79,11 +79,13 @@ pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<
 
 /// Returns [what](rest) each core has of the others, and they of it.
 fn rests(monitor: Monitor, cores: &[u64]) -> Result<Vec<u64>, String> {
-    let count = |core: &u64| match wait(monitor, spawn(monitor, *core, &["cores", "rest"])?)?.exit_code() {
+    let guests: Vec<u64> =
+        cores.iter().map(|core| spawn(monitor, *core, &["cores", "rest"])).collect::<Result<_, _>>()?;
+    let count = |(core, guest): (&u64, u64)| match wait(monitor, guest)?.exit_code() {
         Some(counts @ RESTS..) => Ok(counts),
         _ => Err(format!("something is left on core {core}")),
     };
-    cores.iter().map(count).collect()
+    cores.iter().zip(guests).map(count).collect()
 }
 
 /// Least exit code of [`rest`] if nothing is left but endpoints.
