@@ -28,7 +28,11 @@ const LAYERS: [(&str, &[&str]); 13] = [
 
 /// Crates whose modules are layers, too: a crate's folder, its library's name, and its modules from the lowest up.
 const MODULES: [(&str, &str, &[&str]); 2] = [
-    ("user/servers/monitor", "tench_monitor", &["kernel", "slots", "message", "work", "transfer", "cores", "server"]),
+    (
+        "user/servers/monitor",
+        "tench_monitor",
+        &["kernel", "slots", "message", "requests", "transfer", "cores", "server"],
+    ),
     ("user/servers/procs", "tench_procs", &["spawn", "boot", "table", "supervision", "requests"]),
 ];
 

@@ -11,7 +11,7 @@ pub mod message;
 
 /// Requests of programs to other cores, and of other cores to servers and processes here: names that are local to each
 /// core, requests about processes, and which processes have used which servers.
-pub mod work {
+pub mod requests {
     pub mod names;
     pub mod remote_request;
     pub mod requesters;

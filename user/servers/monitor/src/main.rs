@@ -30,7 +30,7 @@
 //!    │  proxies       the ledger of endpoints and notifications           (library)
 //!    │  grant         how much memory a core gives another                (library)
 //!    ▼
-//! work/         requests of programs to other cores, and of other cores to servers and processes here
+//! requests/     requests of programs to other cores, and of other cores to servers and processes here
 //!    │  forward       receives requests of local programs to servers of the first core and to endpoints of other cores
 //!    │  local         replies about names that are local to this core
 //!    │  dispatcher    assigns workers, and knows who gets the reply when a worker is done
@@ -49,7 +49,7 @@
 //! ```
 //! A layer uses only those below it; a test refuses anything else (`tools/tench/tests/source/layers.rs`). What a lower
 //! layer does for a higher one is passed to it as a type or a callback: the dispatcher knows a task about capabilities
-//! only as an [`OwnTask`](work::workers::OwnTask).
+//! only as an [`OwnTask`](requests::workers::OwnTask).
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
@@ -77,7 +77,7 @@ mod transfer {
     pub mod tasks;
 }
 
-mod work {
+mod requests {
     pub mod dispatcher;
     pub mod errands;
     pub mod forward;

@@ -30,14 +30,14 @@ use crate::cores::channel::LINE;
 use crate::cores::peers::Peers;
 use crate::cores::start::Files;
 use crate::kernel::{GROWTH, KERNEL};
+use crate::requests::dispatcher::{Origin, Requester, refusal};
+use crate::requests::forward::Inbox;
+use crate::requests::local::{own_names, servers};
+use crate::requests::processes;
+use crate::requests::services::Services;
 use crate::slots::discard;
 use crate::transfer::home::Home;
 use crate::transfer::signals::Signals;
-use crate::work::dispatcher::{Origin, Requester, refusal};
-use crate::work::forward::Inbox;
-use crate::work::local::{own_names, servers};
-use crate::work::processes;
-use crate::work::services::Services;
 use crate::{Result, no_memory};
 
 /// Signal of the doorbell.

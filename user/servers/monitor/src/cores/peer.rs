@@ -17,11 +17,11 @@ use tench_sys::Instant;
 
 use crate::cores::channel::{Channel, IN_FLIGHT};
 use crate::kernel::is_off;
+use crate::requests::dispatcher::Requester;
+use crate::requests::forward::Waiting;
 use crate::transfer::capabilities::{self, Ledger, TransferRequest};
 use crate::transfer::endpoints::Endpoints;
 use crate::transfer::home::Home;
-use crate::work::dispatcher::Requester;
-use crate::work::forward::Waiting;
 pub use asked::{Asked, asked};
 use asked::{Table, carry_out};
 

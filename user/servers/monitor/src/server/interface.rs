@@ -1,7 +1,7 @@
 //! The monitor's interface: requests of local programs.
 
 use tench_monitor::message::{MONITOR, Strings, operation};
-use tench_monitor::work::remote_request::{Operation, RemoteRequest};
+use tench_monitor::requests::remote_request::{Operation, RemoteRequest};
 use tench_monitor_interface::protocol::{
     Core, Error, Exchanged, MAX_STRINGS, Memory, MonitorService, Process, State, pid_base,
 };
@@ -11,11 +11,11 @@ use tench_sys::{Cap, Endpoint, Instant, Untyped};
 use super::Server;
 use super::requests::{ensure_capacity, send};
 use crate::cores::peer::Asked;
+use crate::requests::dispatcher::requester;
+use crate::requests::errands::Errand;
 use crate::slots::discard;
 use crate::transfer::capabilities::{self, Completion, Taken};
 use crate::transfer::tasks::{Task, Work};
-use crate::work::dispatcher::requester;
-use crate::work::errands::Errand;
 
 impl MonitorService for Server {
     fn cores(&mut self) -> Result<(u64, u64), Error> {

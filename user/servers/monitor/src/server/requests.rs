@@ -1,7 +1,7 @@
 //! The first steps of requests of local programs: for operations on processes, errands, and transfers.
 
 use tench_monitor::message::MONITOR;
-use tench_monitor::work::remote_request::RemoteRequest;
+use tench_monitor::requests::remote_request::RemoteRequest;
 use tench_monitor_interface::protocol::{Error, pid_base, split_pid};
 use tench_protocol::{Arrived, Caller, Decode, Encode, Later, Pending, Powers, Replies};
 use tench_quota::Client;
@@ -10,11 +10,11 @@ use tench_sys::Error as KernelError;
 use super::Server;
 use crate::cores::peer::{Asked, Peer, asked};
 use crate::kernel::is_out_of_memory;
+use crate::requests::dispatcher::{Origin, requester};
+use crate::requests::errands::Errand;
+use crate::requests::processes;
 use crate::transfer::capabilities::{self, Completion, TransferRequest};
 use crate::transfer::tasks::{self, Work};
-use crate::work::dispatcher::{Origin, requester};
-use crate::work::errands::Errand;
-use crate::work::processes;
 
 /// Reserves memory for the ledgers. A request that fails here is refused before anything is changed.
 pub(super) fn ensure_capacity() -> Result<(), Error> {

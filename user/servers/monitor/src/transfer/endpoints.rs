@@ -22,13 +22,13 @@ use tench_protocol::{ArrayVec, RESTARTED, Rejection};
 use tench_sys::{Cap, CapAddress, Endpoint, Instant, Kind, OWN_CSPACE, Rights};
 
 use crate::kernel::{KERNEL, is_out_of_memory};
+use crate::requests::forward::{Arrived, Inbox, Route, Source, Waiting};
+use crate::requests::processes;
+use crate::requests::services::{Request, Services};
+use crate::requests::workers::Product;
 use crate::slots::{Caps, discard};
 use crate::transfer::capabilities::{self, Ledger};
 use crate::transfer::signals::Signals;
-use crate::work::forward::{Arrived, Inbox, Route, Source, Waiting};
-use crate::work::processes;
-use crate::work::services::{Request, Services};
-use crate::work::workers::Product;
 use crate::{Result, no_memory};
 use machine::{Machine, copy};
 

@@ -7,12 +7,12 @@ use tench_monitor_interface::protocol::Error;
 use tench_sys::{Cap, Error as KernelError, Machine, Notification};
 
 use crate::Result;
+use crate::requests::forward::Inbox;
+use crate::requests::services::Services;
 use crate::transfer::capabilities::{self, Ledger, Rounds};
 use crate::transfer::endpoints::Endpoints;
 use crate::transfer::signals::Signals;
 use crate::transfer::tasks::Dispatcher;
-use crate::work::forward::Inbox;
-use crate::work::services::Services;
 
 /// The dispatcher of slow work, the endpoints that other cores reach, and the ledger of capabilities that left their
 /// core, which are passed together.

@@ -14,7 +14,7 @@ use tench_monitor::transfer::proxies::FIRST_BIT;
 use tench_sys::{Cap, CapAddress, Error, Notification, OWN_CSPACE, Rights};
 
 use crate::kernel::KERNEL;
-use crate::work::forward::STACK;
+use crate::requests::forward::STACK;
 use crate::{Result, no_memory};
 
 /// Signals at a notification that have not been collected.

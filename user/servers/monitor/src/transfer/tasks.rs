@@ -20,10 +20,10 @@ use tench_remote::{Core, ObjectId};
 use tench_sys::{Cap, CapAddress, Error as KernelError, OWN_CSPACE};
 
 use crate::kernel::KERNEL;
+use crate::requests::dispatcher::{Purpose, Requester};
+use crate::requests::processes;
+use crate::requests::workers::OwnTask;
 use crate::transfer::capabilities::{Ledger, TransferRequest, core};
-use crate::work::dispatcher::{Purpose, Requester};
-use crate::work::processes;
-use crate::work::workers::OwnTask;
 
 /// Preemption points that the kernel passes in one part of a deletion.
 const PART: u64 = 48;
@@ -35,7 +35,7 @@ const NOBODY: u64 = 0;
 pub const MOST_ASKED: usize = 60;
 
 /// The dispatcher, whose own tasks are those about capabilities and memory.
-pub type Dispatcher = crate::work::dispatcher::Dispatcher<Work>;
+pub type Dispatcher = crate::requests::dispatcher::Dispatcher<Work>;
 
 /// The purpose of a worker's task.
 pub enum Work {

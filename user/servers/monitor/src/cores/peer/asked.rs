@@ -6,20 +6,20 @@ use alloc::vec::Vec;
 use tench_channel::Request as Number;
 use tench_monitor::message::line::{Admission, Growth, operation as exchange};
 use tench_monitor::message::{Forward, Outcome, Words, decode_requester, ended, operation};
-use tench_monitor::work::remote_request::{Operation, RemoteRequest};
+use tench_monitor::requests::remote_request::{Operation, RemoteRequest};
 use tench_monitor_interface::protocol::{Error, pid_base};
 use tench_protocol::{Pending, Port, Replies, Sent};
 use tench_quota::Client;
 use tench_sys::{Cap, Instant};
 
 use crate::cores::channel::IN_FLIGHT;
+use crate::requests::dispatcher::{Requester, malformed, refusal};
+use crate::requests::errands::ToProcesses;
+use crate::requests::forward::Waiting;
 use crate::slots::discard;
 use crate::transfer::capabilities::TransferRequest;
 use crate::transfer::home::Home;
 use crate::transfer::tasks::{self, Task, Work};
-use crate::work::dispatcher::{Requester, malformed, refusal};
-use crate::work::errands::ToProcesses;
-use crate::work::forward::Waiting;
 
 /// A request to another core. The type is small, because it is moved with each request and each reply.
 pub enum Asked {

@@ -1,5 +1,5 @@
-//! [Errands](crate::work::errands), requests to start something on another core: sending them, and replying to those of
-//! other cores.
+//! [Errands](crate::requests::errands), requests to start something on another core: sending them, and replying to
+//! those of other cores.
 
 use tench_abi::power::identity;
 use tench_channel::Request as Number;
@@ -10,9 +10,9 @@ use tench_quota::Client;
 
 use super::Peers;
 use crate::cores::peer::{Asked, asked};
+use crate::requests::dispatcher::result;
+use crate::requests::errands::Errand;
 use crate::transfer::home::Home;
-use crate::work::dispatcher::result;
-use crate::work::errands::Errand;
 
 impl Peers {
     /// Sends the request on, or refuses it, after the local process server has replied with the requester's ceiling, or

@@ -11,10 +11,10 @@ use tench_sys::CapAddress;
 
 use super::Peers;
 use crate::cores::links;
+use crate::requests::dispatcher::{Requester, refusal};
 use crate::transfer::capabilities::{self, Completion, Grown, TransferRequest};
 use crate::transfer::home::Home;
 use crate::transfer::tasks::{self, Task, Work};
-use crate::work::dispatcher::{Requester, refusal};
 
 impl Peers {
     /// Handles a worker's result.

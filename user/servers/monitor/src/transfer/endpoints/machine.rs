@@ -8,9 +8,9 @@ use tench_monitor::transfer::proxies::{self, Found};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Kind, OWN_CSPACE, Rights};
 
 use crate::kernel::KERNEL;
+use crate::requests::forward::{Inbox, Source};
 use crate::slots::discard;
 use crate::transfer::signals::Signals;
-use crate::work::forward::{Inbox, Source};
 
 /// The kernel of this core.
 pub(super) struct Machine {

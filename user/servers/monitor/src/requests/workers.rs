@@ -18,9 +18,9 @@ use tench_sys::thread::SchedulingInfo;
 use tench_sys::{Cap, Notification, SchedulingContext, Thread};
 
 use crate::Result;
+use crate::requests::processes;
+use crate::requests::services::{Request, Services};
 use crate::slots::Caps;
-use crate::work::processes;
-use crate::work::services::{Request, Services};
 
 /// Size of a worker's stack in bytes.
 const STACK: usize = 32 * 1024;
@@ -222,7 +222,7 @@ fn set_priority(context: Cap<SchedulingContext>, priority: u8) -> bool {
 impl<T: OwnTask> Worker<T> {
     /// Carries out one task after another.
     fn work(&self, number: usize, shared: &Shared) {
-        let mut buffers = crate::work::services::CallBuffers::new();
+        let mut buffers = crate::requests::services::CallBuffers::new();
         loop {
             let mut task = self.given.wait_while(self.task.lock(), |task| task.is_none());
             let Some(next) = task.take() else { continue };

@@ -12,7 +12,7 @@ use tench_abi::layout::slot;
 use tench_abi::power::Client;
 use tench_mem_interface::Mem;
 use tench_monitor::message::{Outcome, Strings, Words, ended};
-use tench_monitor::work::remote_request::{Operation, RemoteRequest};
+use tench_monitor::requests::remote_request::{Operation, RemoteRequest};
 use tench_monitor_interface::protocol::{Condition, Error, MAX_NAME, Memory, Process};
 use tench_procs_interface::protocol::{Error as ProcsError, State, Status, Strings as List};
 use tench_procs_interface::{Failure, Procs};

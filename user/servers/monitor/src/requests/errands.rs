@@ -1,12 +1,12 @@
 //! Errands: requests of local processes to start something on another core. The request to the other core's monitor
 //! contains the requester's ceiling, for which a worker asks this core's process server, since the requester might lie.
 
-use tench_monitor::work::remote_request::RemoteRequest;
+use tench_monitor::requests::remote_request::RemoteRequest;
 use tench_monitor_interface::protocol::Error;
 use tench_protocol::{Given, Pending, Port, Sent};
 use tench_sys::Endpoint;
 
-use crate::work::dispatcher::{Requester, refusal};
+use crate::requests::dispatcher::{Requester, refusal};
 
 /// The capability to a process server.
 pub type ToProcesses = Sent<Endpoint, Given>;

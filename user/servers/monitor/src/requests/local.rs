@@ -1,5 +1,5 @@
-//! Replies to requests about names that are local to each core ([`tench_monitor::work::names`]), in place of the name
-//! server.
+//! Replies to requests about names that are local to each core ([`tench_monitor::requests::names`]), in place of the
+//! name server.
 //!
 //! The thread that receives in the name server's place replies at once, or queues the requester until the name is
 //! registered. A queued requester counts to the quota of those that wait for other cores.
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use tench::memory;
 use tench::server::Watch;
-use tench_monitor::work::names::{Listed, OwnNames, Subject, subject};
+use tench_monitor::requests::names::{Listed, OwnNames, Subject, subject};
 use tench_monitor_interface::Monitor;
 use tench_names::table::{badge_for, check_power};
 use tench_names_interface::Names;
@@ -23,8 +23,8 @@ use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_CSPACE, Received, Reply,
 use tench_system::{Program, System};
 
 use crate::kernel::is_out_of_memory;
+use crate::requests::forward::{Inbox, LIMIT, Waiting};
 use crate::slots::discard;
-use crate::work::forward::{Inbox, LIMIT, Waiting};
 use crate::{Result, no_memory};
 
 /// The name server, as the system description calls it.

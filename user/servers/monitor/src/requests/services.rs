@@ -22,9 +22,9 @@ use tench_protocol::{ArrayVec, DONE};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_CSPACE, Received, Rights, Wait, offer_slots};
 
 use crate::kernel::KERNEL;
+use crate::requests::processes;
+use crate::requests::workers::{Call, Product};
 use crate::slots::{Arrivals, Caps, discard};
-use crate::work::processes;
-use crate::work::workers::{Call, Product};
 
 /// Number of lookups of a server that does not run, and the pause between two: together, as long as a restart may take.
 const ATTEMPTS: u32 = 500;

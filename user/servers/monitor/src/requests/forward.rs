@@ -4,7 +4,7 @@
 //! One thread receives at each such server's endpoint, one at the endpoint that most proxies share, and one at each
 //! other [proxy](tench_monitor::transfer::proxies). They pass each request to the main thread, with the reply object in
 //! which the requester waits. So programs find their usual capabilities, and no thread of the monitor waits for a
-//! reply. Requests about names that are local to this core are [handled](crate::work::local) at once.
+//! reply. Requests about names that are local to this core are [handled](crate::requests::local) at once.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -22,15 +22,15 @@ use tench_clock_interface::Clock;
 use tench_console_interface::Console;
 use tench_files_interface::Files;
 use tench_monitor::message::carried::requester_of;
-use tench_monitor::work::requesters::Requesters;
+use tench_monitor::requests::requesters::Requesters;
 use tench_monitor_interface::protocol::split_pid;
 use tench_names_interface::Names;
 use tench_protocol::{ArrayVec, DONE, Encode, Rejection};
 use tench_quota::Quota;
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Notification, Received, Reply, Wait, offer_slots};
 
+use crate::requests::local::{Listing, Local, LocalOutcome, listing, next_after};
 use crate::slots::{Arrivals, Caps, discard};
-use crate::work::local::{Listing, Local, LocalOutcome, listing, next_after};
 
 /// Maximum number of requests of programs that wait for replies. The channel has room for more, which is left to the
 /// process server.

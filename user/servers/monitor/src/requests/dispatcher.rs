@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering;
 use tench::server::Watch;
 use tench_channel::Request as Number;
 use tench_monitor::message::{Malformed, Outcome, Words, decode_result, ended};
-use tench_monitor::work::remote_request::RemoteRequest;
+use tench_monitor::requests::remote_request::RemoteRequest;
 use tench_monitor_interface::protocol::Error;
 use tench_protocol::replies::write;
 use tench_protocol::wire::{Encode, Source};
@@ -17,10 +17,10 @@ use tench_protocol::{Decode, Pending, Replies, Waiter};
 use tench_quota::{Client as Asks, Quota};
 use tench_sys::{Cap, Error as KernelError, Notification};
 
-use crate::work::errands::Errand;
-use crate::work::processes;
-use crate::work::services::{Request, Services};
-use crate::work::workers::{OwnTask, Pool, Product, Task};
+use crate::requests::errands::Errand;
+use crate::requests::processes;
+use crate::requests::services::{Request, Services};
+use crate::requests::workers::{OwnTask, Pool, Product, Task};
 
 /// Maximum number of workers of a monitor.
 const WORKERS: usize = 128;
