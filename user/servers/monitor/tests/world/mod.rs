@@ -270,7 +270,7 @@ impl World {
         let who = self.who();
         let slot = self.arrive(at, slot);
         // Every second process belongs to a family.
-        let family = if who % 2 == 0 { 0 } else { 1 << tench_abi::power::FAMILY_SHIFT };
+        let family = if who.is_multiple_of(2) { 0 } else { 1 << tench_abi::power::FAMILY_SHIFT };
         let (sender, from) = (core(at as u8), pid_base(at as u64) | family | from);
         match self.cores[to].reserve(sender, from, Client::alone(process), word) {
             Ok(reservation) => {
