@@ -29,6 +29,7 @@ pub fn run() -> Option<i32> {
         "streams" => Some(streams::child(arguments.next()?)),
         "shared" => Some(shared::child()),
         "handed-over" => Some(programs::child()),
+        "lengths" => Some(processes::lengths_of(arguments)),
         "spin" => Some(processes::spin()),
         "burn" => Some(processes::burn_shares()),
         "named" => Some(processes::stay_named()),

@@ -7,7 +7,7 @@ use tench::abi::layout::slot;
 use tench::memory::make;
 use tench::names::Names;
 use tench::procs::pid;
-use tench::procs::protocol::{Error as ProcsError, State};
+use tench::procs::protocol::{Error as ProcsError, MAX_APPEND, State};
 use tench::procs::{Failure as ProcsFailure, Procs, Status};
 use tench::sys::ipc::BOUND_REPLY;
 use tench::sys::{Cap, Endpoint, Instant, Message, Notification, Rights, SchedulingContext, Wait};
@@ -36,6 +36,7 @@ pub const CASES: &[Case] = &[
     Case::new("PROC0009", "what powers a process has is known, and not of whom there is not", powers),
     Case::new("PROC0010", "a server that was busy when a process ended is notified later", notified_later),
     Case::new("PROC0011", "waits that were given up are found when processes end", given_up),
+    Case::new("PROC0012", "a program is started in one request, with all its arguments, or nothing is left of it", run),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
@@ -192,25 +193,26 @@ fn powers(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-fn children(_: &mut Stage) -> Outcome {
-    let parent = tench::process::id();
-    let all = || {
-        let (mut found, mut after) = (Vec::new(), 0);
-        while let Ok(child) = PROCS.child(parent, after) {
-            found.push(child);
-            after = child;
-        }
-        found
+/// Returns the children of this process after one of them, or all after 0.
+fn children_after(mut after: u64) -> Vec<u64> {
+    let next = || {
+        after = PROCS.child(tench::process::id(), after).ok()?;
+        Some(after)
     };
-    let before = all();
+    core::iter::from_fn(next).collect()
+}
+
+fn children(_: &mut Stage) -> Outcome {
+    let before = children_after(0);
+    let last = before.last().copied().unwrap_or(0);
     let children = [start(&["comply"])?, start(&["spin"])?, start(&["comply"])?];
-    equal!(all().get(before.len()..), Some(&children[..]));
+    equal!(children_after(last), children);
     PROCS.kill(children[1])?;
     for child in children {
         PROCS.wait(child)?;
-        equal!(PROCS.status(child)?.parent, parent);
+        equal!(PROCS.status(child)?.parent, tench::process::id());
     }
-    equal!(all().get(before.len()..), Some(&children[..]));
+    equal!(children_after(last), children);
     equal!(PROCS.child(children[0], 0), Err(ProcsFailure::Refused(ProcsError::NoSuchProcess)));
     Ok(())
 }
@@ -409,6 +411,32 @@ fn given_up(_: &mut Stage) -> Outcome {
     // Each wait has a reply object. It is reused once the server has found that no thread waits there any more.
     check!(capabilities_of(pid::PROCS)? < before + WAITS / 4);
     end_some()
+}
+
+/// Runs the child that is asked whether its arguments arrived. Returns the sum of their lengths, each weighted by its
+/// place.
+pub fn lengths_of<'a>(arguments: impl Iterator<Item = &'a str>) -> i32 {
+    (1..).zip(arguments).map(|(place, argument)| place * argument.len() as i32).sum()
+}
+
+fn run(_: &mut Stage) -> Outcome {
+    let ended = |arguments: &[&str]| -> Outcome<_> { Ok(PROCS.wait(PROCS.spawn("cases", arguments)?)?.exit_code()) };
+    equal!(ended(&["lengths"])?, Some(0));
+    equal!(ended(&["lengths", "", "ab", "c d", ""])?, Some(2 * 2 + 3 * 3));
+    // The longest that goes in one request, and one that does not.
+    let long = "x".repeat(MAX_APPEND - "cases\0lengths\0\0".len());
+    equal!(ended(&["lengths", &long])?, Some(long.len() as u64));
+    equal!(ended(&["lengths", &long, "y"])?, Some(long.len() as u64 + 2));
+
+    let children = children_after(0);
+    let refused = |strings: &[u8], why| PROCS.run(strings) == Err(ProcsFailure::Refused(why));
+    for strings in [&b""[..], b"\0", b"\0hello\0", b"hello", b"hello\0x", b"\xff\0"] {
+        check!(refused(strings, ProcsError::BadStrings));
+    }
+    check!(refused(b"no such program\0", ProcsError::NoSuchProgram));
+    check!(refused(&[&[b'x'; MAX_APPEND - 1][..], &[0]].concat(), ProcsError::NoSuchProgram));
+    equal!(children_after(0), children);
+    Ok(())
 }
 
 /// Runs the child that registers an endpoint and waits to be killed.

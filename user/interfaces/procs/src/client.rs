@@ -2,8 +2,8 @@
 
 use tench_abi::layout::slot;
 use tench_abi::{CapAddress, Powers};
-use tench_protocol::Any;
 use tench_protocol::transport::Until;
+use tench_protocol::{Any, ArrayVec};
 use tench_sys::{Cap, Error as KernelError, Instant};
 
 use crate::Failure;
@@ -24,8 +24,14 @@ impl Procs {
         Ok(Spawn { procs: self, process: self.create_of(name, size)?, extra: 0 })
     }
 
-    /// Starts a program with these arguments (after its name) and nothing else.
+    /// Starts a program with these arguments (after its name) and nothing else: in one request, unless they are too
+    /// long for that.
     pub fn spawn(self, program: &str, arguments: &[&str]) -> Result<u64, Failure> {
+        let strings = || core::iter::once(program).chain(arguments.iter().copied());
+        if strings().map(|string| string.len() + 1).sum::<usize>() <= MAX_APPEND {
+            let strings: ArrayVec<u8, MAX_APPEND> = strings().flat_map(|string| string.bytes().chain([0])).collect();
+            return self.run(&strings);
+        }
         let spawn = self.prepare(program)?;
         match arguments.iter().try_for_each(|argument| spawn.argument(argument)) {
             Ok(()) => spawn.start(),

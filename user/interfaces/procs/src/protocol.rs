@@ -25,12 +25,10 @@ pub trait ProcsService {
     #[method(1)]
     fn create(&mut self, caller: Caller, powers: Powers, program: Text<'_, MAX_NAME>) -> Result<u64, Error>;
 
-    /// Prepares a process from a program that the caller hands over with [`write`](Self::write): a file of at most
-    /// `size` bytes, which the caller has read itself. Its name is shown to others, and is its first argument; nothing
-    /// else follows from it. Otherwise the process is like one that was made by `create`. The file is charged to the
+    /// Prepares a process, as `create` does, from a program that the caller hands over with [`write`](Self::write): a
+    /// file of at most `size` bytes. The name is shown to others, and is the first argument. The file is charged to the
     /// process's own account, rounded up to a power of two of bytes.
-    /// Errors: `TooLarge` (more than `MAX_FILE`), `BadName`, `TooManyProcesses`, `OutOfMemory`, `Internal`;
-    /// `NoSuchProcess`, `WrongState` if the process to which the capability was given has ended.
+    /// Errors: as `create` (without `NoSuchProgram`), `TooLarge` (more than `MAX_FILE`), `BadName`, `Internal`.
     #[method(32)]
     fn create_of(&mut self, caller: Caller, powers: Powers, name: Text<'_, MAX_NAME>, size: u64) -> Result<u64, Error>;
 
@@ -111,6 +109,12 @@ pub trait ProcsService {
     /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `OutOfMemory`, `Internal`.
     #[method(6)]
     fn start(&mut self, caller: Caller, process: u64) -> Result<Option<Defect>, Error>;
+
+    /// Starts a program from the boot archive with arguments and nothing else: `create`, `append` and `start` in one
+    /// request. `strings` are the program's path or base name and its arguments. If this fails, nothing is left of it.
+    /// Errors: `BadStrings`, `BadProgram`, and those of `create`, `append` and `start`.
+    #[method(37)]
+    fn run(&mut self, caller: Caller, powers: Powers, strings: Bytes<'_, MAX_APPEND>) -> Result<u64, Error>;
 
     /// Ends the calling process and all its threads. There is no reply.
     #[method(7)]
@@ -590,5 +594,7 @@ tench_protocol::codes! {
         TooLarge = 22, "a program's file has at most 8 MiB, and no more bytes than were announced";
         /// A program that is handed over has no name, or one with a control character.
         BadName = 23, "a program's name is not empty and has no control characters";
+        /// The program's name is missing or not UTF-8, or the last string is not terminated.
+        BadStrings = 25, "a program's name and arguments are strings of UTF-8 that end with zero bytes";
     }
 }

@@ -32,16 +32,36 @@ impl Server {
         self.records.hold_given(process, count)?;
         builder_of(&mut self.records, caller.process, process)
     }
+
+    /// Prepares a process from the program of this path or base name in the boot archive.
+    fn prepare(&mut self, caller: Caller, powers: Powers, program: &str) -> Result<u64, Error> {
+        reserve()?;
+        // Process builders of an ended process would belong to nobody.
+        self.records.check_parent(caller.process)?;
+        let file = self.catalogue.find_program(program).ok_or(Error::NoSuchProgram)?;
+        let builder = ProcessBuilder::new(file, program);
+        self.records.prepare(&file.path, caller, powers, Some(Kept::Preparing(builder, None)))
+    }
+
+    /// Appends text to a list of strings of a process in preparation.
+    fn append_text(&mut self, caller: Caller, process: u64, to: Strings, text: &[u8]) -> Result<(), Error> {
+        reserve()?;
+        let length = builder_of(&mut self.records, caller.process, process)?.text_after(text.len())?;
+        self.records.hold_texts(process, length)?;
+        builder_of(&mut self.records, caller.process, process)?.append(to, text)
+    }
+}
+
+/// Returns the first of the strings, a program's path or name, and the strings after it.
+fn program_of(strings: &[u8]) -> Option<(&str, &[u8])> {
+    let (program, arguments) = strings.split_at(strings.iter().position(|byte| *byte == 0)?);
+    let program = core::str::from_utf8(program).ok().filter(|program| !program.is_empty())?;
+    Some((program, arguments.get(1..)?)).filter(|_| strings.ends_with(&[0]))
 }
 
 impl ProcsService for Server {
     fn create(&mut self, caller: Caller, powers: Powers, program: Text<'_, MAX_NAME>) -> Result<u64, Error> {
-        reserve()?;
-        // Process builders of an ended process would belong to nobody.
-        self.records.check_parent(caller.process)?;
-        let file = self.catalogue.find_program(&program).ok_or(Error::NoSuchProgram)?;
-        let builder = ProcessBuilder::new(file, &program);
-        self.records.prepare(&file.path, caller, powers, Some(Kept::Preparing(builder, None)))
+        self.prepare(caller, powers, &program)
     }
 
     fn create_of(&mut self, caller: Caller, powers: Powers, name: Text<'_, MAX_NAME>, size: u64) -> Result<u64, Error> {
@@ -69,10 +89,7 @@ impl ProcsService for Server {
     }
 
     fn append(&mut self, caller: Caller, process: u64, to: Strings, text: Bytes<'_, MAX_APPEND>) -> Result<(), Error> {
-        reserve()?;
-        let length = builder_of(&mut self.records, caller.process, process)?.text_after(text.len())?;
-        self.records.hold_texts(process, length)?;
-        builder_of(&mut self.records, caller.process, process)?.append(to, &text)
+        self.append_text(caller, process, to, &text)
     }
 
     fn lend(&mut self, caller: Caller, process: u64, slot: CapAddress, cap: Arrived<'_, Any>) -> Result<(), Error> {
@@ -149,6 +166,19 @@ impl ProcsService for Server {
         reserve()?;
         builder_of(&mut self.records, caller.process, process)?;
         self.start_prepared(process)
+    }
+
+    fn run(&mut self, caller: Caller, powers: Powers, strings: Bytes<'_, MAX_APPEND>) -> Result<u64, Error> {
+        let (program, arguments) = program_of(&strings).ok_or(Error::BadStrings)?;
+        let process = self.prepare(caller, powers, program)?;
+        if let Err(error) = self.append_text(caller, process, Strings::Arguments, arguments) {
+            self.discard_record(process);
+            return Err(error);
+        }
+        match self.start_prepared(process)? {
+            None => Ok(process),
+            Some(_) => Err(Error::BadProgram),
+        }
     }
 
     fn exit(&mut self, caller: Caller, code: u64) -> Result<(), Error> {
