@@ -2,25 +2,16 @@
 //! itself with, and refused requests. On a machine with several cores the cases run on the first, and the monitor owns
 //! line 0 of each core.
 
-use alloc::format;
-
 use tench::abi::layout::slot;
 use tench::abi::object::{CorePower, DOORBELLS, Statistic};
 use tench::sys::thread::{Binding, Bindings};
 use tench::sys::{
-    Cap, CapAddress, Doorbell, Error, Interrupt, InterruptControl, Machine, Notification, OWN_CSPACE, Rights, Trigger,
-    Wait,
+    Cap, CapAddress, Doorbell, Error, Interrupt, InterruptControl, Machine, Notification, Rights, Trigger, Wait,
 };
 
-use tench::memory;
-use tench::names::Names;
-use tench::thread::Builder;
-use tench::time::{self, Duration};
-use tench_monitor_interface::{Failure as MonitorFailure, Monitor};
-
-use crate::case::{Case, Failure, Outcome};
+use crate::case::{Case, Outcome};
 use crate::kernel::CONTROL;
-use crate::stage::{EMPTY_INDEX, HIGH, KERNEL, LOW, RTC_LINE, Stage, identify, is_empty};
+use crate::stage::{EMPTY_INDEX, HIGH, KERNEL, RTC_LINE, Stage, identify, is_empty};
 use crate::worker::{Equipment, patience, soon};
 
 pub const CASES: &[Case] = &[
@@ -43,7 +34,6 @@ pub const CASES: &[Case] = &[
     Case::new("COR0013", "a doorbell interrupt is kept, but once, until its signal is taken", kept_until_taken),
     Case::new("COR0014", "a doorbell wakes a thread that waits for messages", woken),
     Case::new("COR0015", "no line of a device is a doorbell", no_doorbell),
-    Case::new("COR0016", "a program that the monitor starts here is started at the client's priority", start_here),
 ];
 
 /// Doorbell line that the cases notify and that has no listener.
@@ -300,39 +290,6 @@ fn no_doorbell(stage: &mut Stage) -> Outcome {
     refused!(CONTROL.get(RTC_LINE, Trigger::Doorbell, slot), InvalidArgument);
     refused!(CONTROL.get(27, Trigger::Doorbell, slot), InvalidInterrupt);
     check!(is_empty(Cap::<Interrupt>::new(slot)));
-    Ok(())
-}
-
-/// Times in microseconds, within those of a start, for which the start has been under way when this thread wakes.
-const UNDER_WAY: [u64; 5] = [20, 40, 80, 120, 160];
-/// Maximum delay of this thread by the start, which takes longer.
-const DELAY: Duration = Duration::from_micros(60);
-
-/// While a thread of lower priority has the monitor start a program on its own core, this thread wakes at its time.
-fn start_here(_: &mut Stage) -> Outcome {
-    let slot = memory::take_slot()?;
-    // A machine with one core has no monitor.
-    let Ok(endpoint) = Names::STANDARD.look_up(Monitor::NAME, slot) else {
-        memory::free_slot(slot);
-        return Ok(());
-    };
-    let monitor = Monitor::at(endpoint);
-    for micros in UNDER_WAY {
-        let deadline = time::deadline(Duration::from_micros(micros));
-        let start = move || -> Result<Duration, MonitorFailure> {
-            monitor.wait(monitor.spawn(OWN, b"hello\0")?)?;
-            Ok(time::elapsed(deadline))
-        };
-        let client = Builder::new().priority(LOW as u8).spawn(start)?;
-        time::sleep_until(deadline);
-        let delay = time::elapsed(deadline);
-        let took = client.join().map_err(|failure| Failure::new(format!("the monitor refused: {failure}")))?;
-        if delay >= DELAY || took <= DELAY {
-            return Err(Failure::new(format!("{micros} µs after its begin, the start ran for {delay:?} of {took:?}")));
-        }
-    }
-    OWN_CSPACE.delete_at(slot)?;
-    memory::free_slot(slot);
     Ok(())
 }
 

@@ -129,7 +129,7 @@ const FURTHER: [Further; 4] = [
     Further {
         name: "crash/other-monitor",
         program: Some("monitor"),
-        function: "_ZN13tench_monitor8requests10dispatcher19Dispatcher$LT$W$GT$7ask_for",
+        function: "_ZN13tench_monitor8requests10dispatcher19Dispatcher$LT$W$GT$10memory_for",
         command: "cores memory 1",
         expected: &[
             "monitor (pid 1:4): undefined instruction",

@@ -1,6 +1,6 @@
 //! The monitor's interface.
 
-use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Powers, Sent, Words, interface};
+use tench_protocol::{Any, Arrived, Caller, Given, Later, Powers, Sent, Words, interface};
 use tench_sys::{Endpoint, Untyped};
 
 pub use tench_procs_interface::pid::{CORE_SHIFT, pid_base, split_pid};
@@ -24,34 +24,10 @@ pub trait MonitorService {
     #[method(3)]
     fn ping(&mut self, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error>;
 
-    /// Starts a program on a core, with nothing but arguments. `strings` are the program's path or base name and its
-    /// arguments, each terminated by a zero byte. Returns the process's number, which is unique on all cores. Its
-    /// parent is the caller, of whichever core.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `BadStrings`; `NoSuchProgram`,
-    /// `BadProgram`, `OutOfMemory`, `TooManyProcesses`, `TextTooLong` as on the caller's own core.
-    #[method(4)]
-    fn spawn(
-        &mut self,
-        caller: Caller,
-        later: Later<'_, u64, Error>,
-        core: u64,
-        strings: Bytes<'_, MAX_STRINGS>,
-    ) -> Result<Option<u64>, Error>;
-
-    /// Waits until a process has ended, on whichever core. Returns its status.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`.
-    #[method(5)]
-    fn wait(
-        &mut self,
-        caller: Caller,
-        later: Later<'_, Process, Error>,
-        process: u64,
-    ) -> Result<Option<Process>, Error>;
-
     /// Returns how much memory a core's memory server has, in bytes, and how much of that is free.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
     #[method(8)]
-    fn memory(&mut self, caller: Caller, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error>;
+    fn memory(&mut self, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error>;
 
     /// Sends a copy of a capability to a frame, an endpoint or a notification to a process of any core, with a word
     /// that tells its purpose. The reply comes when the copy is in the receiver's mailbox, or on its way there, for the
@@ -178,31 +154,6 @@ pub struct Exchanged {
     pub proxies: u64,
 }
 
-/// Maximum size of a program's name and arguments together, with the zero bytes, in bytes.
-pub const MAX_STRINGS: usize = 448;
-/// Maximum number of bytes of a process's name that are reported.
-pub const MAX_NAME: usize = 255;
-/// A process, on whichever core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
-pub struct Process {
-    /// Number of the process.
-    pub process: u64,
-    /// Number of its parent, on whichever core.
-    pub parent: u64,
-    /// State of the process.
-    pub state: Condition,
-    /// Exit code or number of a kind of fault, in the states that have one.
-    pub detail: u64,
-    /// Priority of its main thread.
-    pub priority: u64,
-    /// Ticks of processor time.
-    pub ticks: u64,
-    /// Size of its program in bytes.
-    pub size: u64,
-    /// The path or name by which it was started.
-    pub name: ArrayString<MAX_NAME>,
-}
-
 /// A core's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Memory {
@@ -210,24 +161,6 @@ pub struct Memory {
     pub total: u64,
     /// Free bytes.
     pub free: u64,
-}
-
-tench_protocol::codes! {
-    /// State of a process.
-    pub enum Condition {
-        /// The process has not started yet.
-        Preparing = 0, "preparing";
-        /// Started and not ended.
-        Running = 1, "running";
-        /// None of the process's threads runs.
-        Suspended = 2, "suspended";
-        /// The process has ended by itself; `detail` is its exit code.
-        Exited = 3, "exited";
-        /// The process was killed.
-        Killed = 4, "killed";
-        /// A fault ended it.
-        Faulted = 5, "faulted";
-    }
 }
 
 impl Monitor<()> {
@@ -281,8 +214,6 @@ tench_protocol::codes! {
         Full = 3, "too many requests wait for that core; try again later";
         /// The channel is closed, because the other monitor violated the protocol.
         Broken = 4, "that core's monitor wrote something impossible, and its channel is closed";
-        /// The program's name is missing, or a string is not terminated or not UTF-8.
-        BadStrings = 5, "a program's name and arguments are strings of UTF-8 that end with zero bytes";
         /// The core's servers replied with something impossible.
         Internal = 6, "that core's process server refused what should be possible";
         /// The core's monitor does not reply; the request may have been carried out or not.
@@ -293,22 +224,12 @@ tench_protocol::codes! {
         NoSuchProcess = 32, "no such process; `ps` lists them";
         /// The process is not in a state for this.
         WrongState = 33, "the process's state does not allow this";
-        /// The archive has no such program.
-        NoSuchProgram = 34, "no such program in the boot archive";
-        /// The program's file cannot be loaded.
-        BadProgram = 35, "the program cannot be loaded";
         /// There is not enough memory.
         OutOfMemory = 36, "not enough memory";
-        /// The table of processes is full.
-        TooManyProcesses = 37, "the table of processes is full";
-        /// Arguments are too long.
-        TextTooLong = 38, "the text is too long";
         /// The caller has not started the process.
         NotAllowed = 39, "this takes a power that you do not have; `caps` shows which you have";
         /// A process with a memory limit cannot start anything on another core, where its limit would not count.
         Limited = 41, "your memory is limited, which counts on your own core alone: who has no limit can start that there, with a limit";
-        /// The process is `init`, `mem`, `procs` or the monitor of its core.
-        Essential = 40, "nothing would go on without it";
         /// Only memory, endpoints and notifications can be sent.
         NotSendable = 64, "only frames, untyped memory, endpoints to call and notifications to signal can be sent to a process";
         /// Memory of devices stays on its core.

@@ -3,7 +3,6 @@
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use tench::abi::Powers;
@@ -12,7 +11,6 @@ use tench::abi::process::DEFAULT_PRIORITY;
 use tench::sync::Mutex;
 use tench::sys::{Cap, Notification, OWN_CSPACE};
 use tench::{memory, println, thread, time};
-use tench_monitor_interface::protocol::Process;
 use tench_monitor_interface::{Failure, Monitor};
 use tench_procs_interface::pid::{self, Shown, pid_base, split_pid};
 use tench_procs_interface::protocol::{Error, FaultKind, State};
@@ -164,10 +162,7 @@ pub fn report_end(monitor: Monitor, process: &str) -> Result<(), String> {
 
 /// Waits for the end of a process, and returns its status.
 pub fn wait(monitor: Monitor, process: u64) -> Result<Status, String> {
-    let Process { process, parent, state, detail, priority, ticks, size, name } =
-        monitor.wait(process).map_err(text)?;
-    let state = State::from_code(state as u64).ok_or("no such state")?;
-    Ok(Status { process, state, detail, parent, priority, ticks, size, name })
+    on(monitor, process, |procs| procs.wait(process))
 }
 
 /// Kills all processes of a name on these cores, and prints their number. Failing to kill some does not spare the
@@ -280,10 +275,10 @@ pub fn spawn_with_powers(monitor: Monitor, core: u64, program: &[&str]) -> Resul
     })
 }
 
-/// Starts a program on a core through its monitor; the program gets no powers.
+/// Starts a program with arguments on a core; it gets no powers.
 pub fn spawn(monitor: Monitor, core: u64, program: &[&str]) -> Result<u64, String> {
-    let strings: Vec<u8> = program.iter().flat_map(|string| string.bytes().chain([0])).collect();
-    monitor.spawn(core, &strings).map_err(text)
+    let [name, arguments @ ..] = program else { return Err("there is no program to start".into()) };
+    on(monitor, pid_base(core), |procs| procs.spawn(name, arguments))
 }
 
 /// Returns a process number for a column.

@@ -16,7 +16,7 @@ use tench_monitor_interface::protocol::{Exchanged, Transfer};
 use tench_procs_interface::Status;
 use tench_procs_interface::protocol::State;
 
-use crate::processes::{spawn, text, wait};
+use crate::processes::{procs, spawn, text, wait};
 
 /// Words of transfers: a frame to share, and lent memory to make frames of.
 const SHARE: u64 = 1;
@@ -65,6 +65,8 @@ pub fn many(
     times: u64,
     once: impl Fn(Monitor, u64, bool) -> Result<(), String>,
 ) -> Result<(), String> {
+    // The capability is kept, which counts from now on.
+    procs(monitor, core)?;
     quiet(monitor)?;
     once(monitor, core, true)?;
     quiet(monitor)?;

@@ -10,10 +10,9 @@ extern crate alloc;
 pub mod message;
 
 /// Requests of programs to other cores, and of other cores to servers and processes here: names that are local to each
-/// core, requests about processes, and which processes have used which servers.
+/// core, and which processes have used which servers.
 pub mod requests {
     pub mod names;
-    pub mod remote_request;
     pub mod requesters;
 }
 

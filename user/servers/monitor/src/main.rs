@@ -9,7 +9,7 @@
 //!    │  start         starting a core: its memory, kernel and init, and the boot archive they come from
 //!    │  peers         all other cores: when their messages are read, and which cores still run; their channels
 //!    │                (peers/channels), and what is sent to them: events of the ledger (peers/exchange), memory
-//!    │                (peers/memory), programs to be started (peers/errands)
+//!    │                (peers/memory), and requests for their process servers (peers/processes)
 //!    │  peer          one other core, and (peer/asked) the requests to it and from it
 //!    │  channel       the channel to another core's monitor, and the doorbell that wakes it
 //!    │  links         channels between two further cores, which the first core makes
@@ -35,11 +35,9 @@
 //!    │  local         replies about names that are local to this core
 //!    │  dispatcher    assigns workers, and knows who gets the reply when a worker is done
 //!    │  workers       threads that make slow calls
-//!    │  errands       requests to start something on another core
-//!    │  processes     calls to the process server: starting, awaiting, admitting and vouching for processes
+//!    │  processes     calls to the process server: admitting and vouching for processes
 //!    │  services      the servers of this core, as other cores reach them
 //!    │  names         which names are local to each core                  (library)
-//!    │  remote_request  requests about processes between monitors         (library)
 //!    │  requesters    which processes have used which servers             (library)
 //!    ▼
 //! message       messages between monitors; (message/carried) capabilities in them, (message/line) events about
@@ -79,7 +77,6 @@ mod transfer {
 
 mod requests {
     pub mod dispatcher;
-    pub mod errands;
     pub mod forward;
     pub mod local;
     pub mod processes;

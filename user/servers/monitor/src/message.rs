@@ -4,7 +4,7 @@
 //! ```text
 //! request       words                                      reply
 //! FORWARD       target, badge, label, capabilities, words… outcome, label, capabilities, words…
-//! others        about processes: remote_request.rs         outcome, the reply in the words of its interface
+//! MEMORY        no words                                   outcome, the figures in the words of the interface
 //! PROCESSES     requesting process, its ceiling            outcome, the process server's endpoint for that process
 //! PING                                                     no words
 //!
@@ -28,7 +28,7 @@ use arrayvec::ArrayVec;
 use tench_abi::message::{MAX_CAPS, MAX_WORDS};
 use tench_abi::power::Client;
 use tench_abi::{Powers, Tag};
-use tench_monitor_interface::protocol::{MAX_STRINGS, split_pid};
+use tench_monitor_interface::protocol::split_pid;
 
 use carried::Carried;
 
@@ -40,7 +40,8 @@ pub mod operation {
     pub const PING: u16 = 2;
     /// Request of a process to a server of the addressed core, or to what is held there.
     pub const FORWARD: u16 = 3;
-    // Requests about processes: `remote_request::Operation`.
+    /// Request without words for the core's use of memory.
+    pub const MEMORY: u16 = 8;
     /// Event: the reply to the request at this position is no longer awaited.
     pub const CANCEL: u16 = 9;
     /// Event: a reply of this core is awaited, and nothing has come from it for a while. It replies with [`HERE`].
@@ -87,8 +88,6 @@ tench_protocol::codes! {
         Process = 4, "a process that asks is none of that core";
         /// The server's number is too high.
         Service = 5, "there is no server of that number";
-        /// The strings are not terminated, not UTF-8, or have no program's name.
-        Strings = 6, "a program's name and arguments are no strings";
         /// The outcome is unknown.
         Outcome = 7, "no such outcome of a request";
         /// The position is too high.
@@ -250,7 +249,7 @@ pub fn decode_reply(words: &[u64]) -> Result<Reply<'_>, Malformed> {
     }
 }
 
-/// Decodes the reply to a request about processes: an outcome, and its words.
+/// Decodes the reply to any other request: an outcome, and its words.
 pub fn decode_result(words: &[u64]) -> Result<(Outcome, &[u64]), Malformed> {
     let ([outcome], rest) = split::<1>(words, MAX_WORDS)?;
     Ok((Outcome::from_code(outcome).ok_or(Malformed::Outcome)?, rest))
@@ -314,7 +313,7 @@ pub fn decode_requester(words: &[u64], from: u64) -> Result<(u64, u8), Malformed
 }
 
 /// Decodes the highest priority that a process may assign.
-pub(crate) fn decode_ceiling(ceiling: u64) -> Result<u8, Malformed> {
+fn decode_ceiling(ceiling: u64) -> Result<u8, Malformed> {
     u8::try_from(ceiling).map_err(|_| Malformed::Ceiling)
 }
 
@@ -333,49 +332,6 @@ pub fn decode_badge(badge: u64, core: u64) -> Result<(Client, Powers), Malformed
 fn decode_index(words: &[u64]) -> Result<usize, Malformed> {
     let ([index], _) = split::<1>(words, 0)?;
     usize::try_from(index).ok().filter(|index| *index < tench_channel::MOST as usize).ok_or(Malformed::Index)
-}
-
-/// A program's name and arguments, each terminated by a zero byte.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Strings(ArrayVec<u8, MAX_STRINGS>);
-
-impl Strings {
-    /// Checks the bytes.
-    pub fn new(bytes: &[u8]) -> Result<Strings, Malformed> {
-        let text = core::str::from_utf8(bytes).map_err(|_| Malformed::Strings)?;
-        if !text.ends_with('\0') || text.starts_with('\0') {
-            return Err(Malformed::Strings);
-        }
-        ArrayVec::try_from(bytes).map(Strings).map_err(|_| Malformed::TooLong)
-    }
-
-    /// Returns the program's name, and the strings behind it.
-    pub fn parts(&self) -> (&str, &[u8]) {
-        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
-        let (name, rest) = self.0.split_at(end);
-        (core::str::from_utf8(name).unwrap_or(""), rest.get(1..).unwrap_or(&[]))
-    }
-
-    /// Appends the size in bytes and the bytes to a message.
-    pub fn encode_into(&self, words: &mut Words) {
-        words.push(self.0.len() as u64);
-        words.extend(self.0.chunks(size_of::<u64>()).map(|chunk| {
-            let mut bytes = [0; size_of::<u64>()];
-            bytes[..chunk.len()].copy_from_slice(chunk);
-            u64::from_le_bytes(bytes)
-        }));
-    }
-
-    /// Decodes the last words of a message.
-    pub fn decode(words: &[u64]) -> Result<Strings, Malformed> {
-        let ([length], words) = split::<1>(words, MAX_STRINGS.div_ceil(size_of::<u64>()))?;
-        let length = usize::try_from(length).ok().filter(|length| *length <= MAX_STRINGS).ok_or(Malformed::TooLong)?;
-        if words.len() != length.div_ceil(size_of::<u64>()) {
-            return Err(Malformed::Strings);
-        }
-        let bytes: ArrayVec<u8, MAX_STRINGS> = words.iter().flat_map(|word| word.to_le_bytes()).take(length).collect();
-        Strings::new(&bytes)
-    }
 }
 
 #[cfg(test)]
@@ -425,15 +381,6 @@ mod tests {
             }
         }
         assert_eq!(decode_reply(&ended(Outcome::Busy, 9)), Ok(Reply::Ended(Outcome::Busy, 9)));
-        let longest = [&[b'x'; MAX_STRINGS - 1][..], &[0]].concat();
-        for bytes in [&b"hello\0"[..], b"cat\0a b\0\0", "grün\0".as_bytes(), &longest] {
-            let strings = Strings::new(bytes).unwrap();
-            let mut words = Words::new();
-            strings.encode_into(&mut words);
-            assert_eq!(Strings::decode(&words), Ok(strings));
-        }
-        assert_eq!(Strings::new(b"cat\0a b\0\0").unwrap().parts(), ("cat", &b"a b\0\0"[..]));
-        assert_eq!(Strings::new(b"cat\0").unwrap().parts(), ("cat", &b""[..]));
     }
 
     #[test]
@@ -497,14 +444,6 @@ mod tests {
         );
         assert_eq!((decode_index(&[63]), decode_index(&[64])), (Ok(63), Err(Malformed::Index)));
         assert_eq!((decode_index(&[]), decode_index(&[1, 1])), (Err(Malformed::TooShort), Err(Malformed::TooLong)));
-        for bytes in [&b""[..], b"\0", b"\0x\0", b"hello", b"\xff\0"] {
-            assert_eq!(Strings::new(bytes), Err(Malformed::Strings), "{bytes:?}");
-        }
-        assert_eq!(Strings::new(&[b'x'; MAX_STRINGS + 1]), Err(Malformed::Strings));
-        assert_eq!(Strings::decode(&[]), Err(Malformed::TooShort));
-        assert_eq!(Strings::decode(&[u64::MAX]), Err(Malformed::TooLong));
-        assert_eq!(Strings::decode(&[6]), Err(Malformed::Strings));
-        assert_eq!(Strings::decode(&[1, 0, 0]), Err(Malformed::Strings));
     }
 
     /// A requester that is refused on another core gets the same text as on its own, for every error that has a name
@@ -516,13 +455,8 @@ mod tests {
 
         let pairs = [
             (Error::WrongState, ProcsError::WrongState),
-            (Error::NoSuchProgram, ProcsError::NoSuchProgram),
-            (Error::BadProgram, ProcsError::BadProgram),
             (Error::OutOfMemory, ProcsError::OutOfMemory),
-            (Error::TooManyProcesses, ProcsError::TooManyProcesses),
-            (Error::TextTooLong, ProcsError::TextTooLong),
             (Error::NotAllowed, ProcsError::NotAllowed),
-            (Error::Essential, ProcsError::Essential),
         ];
         assert!(pairs.iter().all(|(here, there)| here.text() == there.text()));
     }
@@ -550,13 +484,6 @@ mod tests {
             assert!(
                 forward.is_ok_and(|forward| forward.encode()[..] == words[..]) || Forward::decode(&words, 1).is_err()
             );
-            let strings = Strings::decode(&words);
-            count(strings.is_ok());
-            if let Ok(strings) = strings {
-                let mut again = Words::new();
-                strings.encode_into(&mut again);
-                assert_eq!(Strings::decode(&again), Ok(strings));
-            }
             count(decode_reply(&words).is_ok());
             count(decode_result(&words).is_ok());
         }

@@ -197,7 +197,7 @@ impl Server {
                 },
                 Origin::Nobody => {}
                 Origin::Guest(core, number, badge) => peers.admitted(core, number, badge, words, home),
-                Origin::Errand(errand) => peers.run(errand, words, home, port),
+                Origin::Processes(request) => peers.request_processes(request, words, home, port),
                 Origin::Own(work) => peers.worked(work, words, home, port),
                 Origin::Here(requester) => port.finish_waiter(requester, words),
             }

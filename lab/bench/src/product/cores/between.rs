@@ -17,6 +17,7 @@ use alloc::vec::Vec;
 use core::ptr::NonNull;
 
 use tench::memory::{self, Window};
+use tench::procs::Procs;
 use tench::sys::thread::poll_hint;
 use tench::sys::{Cap, Frame as Memory, MapFlags};
 use tench::time::instructions;
@@ -33,10 +34,6 @@ const LENGTHS: [usize; 3] = [1, 7, 64];
 const ROUNDS: usize = 64;
 /// Log2 of the channel's bytes.
 const BITS: u64 = 14;
-/// Program and argument of the process on the other core, each with a zero byte.
-const PARTNER: &[u8] = b"bench\0cores-partner\0";
-/// The other core.
-const OTHER: u64 = 1;
 /// Operations of requests: one that is replied to with as many words; one whose words are the number and the length of
 /// requests that the other side makes before its reply; and one that ends the partner.
 const ECHO: u16 = 1;
@@ -66,8 +63,8 @@ fn open(frame: Cap<Memory>, side: Side) -> Result<Channel, String> {
 }
 
 /// Measures the work of one side for a round trip of each length: half of what a client and a server do.
-pub fn run(monitor: Monitor) -> Result<(), String> {
-    let partner = monitor.spawn(OTHER, PARTNER).map_err(problem("starting the partner"))?;
+pub fn run(monitor: Monitor, procs: Procs) -> Result<(), String> {
+    let partner = procs.spawn("bench", &["cores-partner"]).map_err(problem("starting the partner"))?;
     let frame = memory::make::<Memory>(BITS).map_err(|error| error.to_string())?;
     monitor.give(partner, 0, Cap::new(frame.cap().address())).map_err(problem("sending a channel"))?;
     let mut channel = open(frame.cap(), Side::First)?;
@@ -77,7 +74,7 @@ pub fn run(monitor: Monitor) -> Result<(), String> {
         figure(&format!("poll_{words}_between"), work / 2);
     }
     channel.request(END, &[]).map_err(|_| "a request was refused")?;
-    monitor.wait(partner).map(drop).map_err(problem("waiting for the partner"))
+    procs.wait(partner).map(drop).map_err(problem("waiting for the partner"))
 }
 
 /// Returns the cost of a request, and of the poll that finds its reply.

@@ -37,6 +37,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use tench::memory;
+use tench::procs::Procs;
 use tench_monitor_interface::Monitor;
 use tench_monitor_interface::protocol::State;
 use tench_names_interface::Names;
@@ -75,6 +76,12 @@ fn monitor(others: u64) -> Result<Monitor, String> {
         }
     }
     Ok(monitor)
+}
+
+/// Returns the process server of a core.
+fn procs(monitor: Monitor, core: u64) -> Result<Procs, String> {
+    let slot = memory::take_slot().map_err(|_| "no slot")?;
+    Ok(Procs::at(monitor.processes(core, slot).map_err(problem("the process server"))?))
 }
 
 /// Prints a point of the curve over the number of requests in flight, and a figure at some of them.

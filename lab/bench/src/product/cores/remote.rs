@@ -5,20 +5,16 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use tench::memory;
 use tench::procs::Procs;
 use tench::sync::Barrier;
 use tench::thread;
 use tench::time::instructions;
 use tench_monitor_interface::Monitor;
-use tench_monitor_interface::protocol::Condition;
 
 use super::channel::{TIMES, WARM_UP, mean};
-use super::{TOGETHER, between, by_number, monitor, problem};
+use super::{TOGETHER, between, by_number, monitor, problem, procs};
 use crate::support::{figure, percent};
 
-/// Program that is started, with its zero byte.
-const HELLO: &[u8] = b"hello\0";
 /// Number of repetitions that the mean is taken of.
 const SPAWNS: u64 = 25;
 /// Number of repetitions before those that count.
@@ -33,19 +29,19 @@ pub fn run() -> Result<(), String> {
     for together in TOGETHER {
         by_number("sleep_1", together, many(monitor, together)?);
     }
-    let (local, remote) = (spawns(spawn_here)?, spawns(|| spawn_there(monitor))?);
+    let there = procs(monitor, OTHER)?;
+    let (local, remote) = (spawns(Procs::STANDARD)?, spawns(there)?);
     figure("spawn_local", local);
     figure("spawn_remote", remote);
     figure("spawn_percent", percent(remote, local));
     figure("server_local", ask(monitor, 0)?);
     figure("server_remote", ask(monitor, OTHER)?);
-    between::run(monitor)
+    between::run(monitor, there)
 }
 
 /// Returns the cost of a request to the process server of a core, by a capability to its endpoint.
 fn ask(monitor: Monitor, core: u64) -> Result<u64, String> {
-    let slot = memory::take_slot().map_err(|_| "no slot")?;
-    let procs = Procs::at(monitor.processes(core, slot).map_err(problem("the process server"))?);
+    let procs = procs(monitor, core)?;
     mean(|| procs.load().map(drop).map_err(problem("a request")))
 }
 
@@ -77,28 +73,19 @@ fn many(monitor: Monitor, together: u64) -> Result<u64, String> {
 }
 
 /// Returns the cost of starting `hello` and learning of its end. Work left when the reply arrives counts for the next.
-fn spawns(spawn: impl Fn() -> Result<(), String>) -> Result<u64, String> {
-    (0..FIRST_SPAWNS).try_for_each(|_| spawn())?;
+fn spawns(procs: Procs) -> Result<u64, String> {
+    (0..FIRST_SPAWNS).try_for_each(|_| spawn(procs))?;
     let start = instructions();
-    (0..SPAWNS).try_for_each(|_| spawn())?;
+    (0..SPAWNS).try_for_each(|_| spawn(procs))?;
     Ok((instructions() - start) / SPAWNS)
 }
 
-/// Starts `hello` on this core, as any program does that asks for no core.
-fn spawn_here() -> Result<(), String> {
-    let process = Procs::STANDARD.spawn("hello", &[]).map_err(problem("spawn"))?;
-    let ended = Procs::STANDARD.wait(process).map_err(problem("wait"))?;
+/// Starts `hello` through a process server, and learns of its end.
+fn spawn(procs: Procs) -> Result<(), String> {
+    let process = procs.spawn("hello", &[]).map_err(problem("spawn"))?;
+    let ended = procs.wait(process).map_err(problem("wait"))?;
     match ended.exit_code() {
         Some(0) => Ok(()),
-        _ => Err(format!("cores: hello here has {:?} with {}", ended.state, ended.detail)),
-    }
-}
-
-fn spawn_there(monitor: Monitor) -> Result<(), String> {
-    let process = monitor.spawn(OTHER, HELLO).map_err(problem("spawn"))?;
-    let ended = monitor.wait(process).map_err(problem("wait"))?;
-    match (ended.state, ended.detail) {
-        (Condition::Exited, 0) => Ok(()),
-        (state, detail) => Err(format!("hello on core {OTHER} has {state} with {detail}")),
+        _ => Err(format!("cores: hello has {:?} with {}", ended.state, ended.detail)),
     }
 }

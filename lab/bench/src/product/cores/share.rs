@@ -7,10 +7,10 @@ use alloc::vec::Vec;
 
 use tench::memory;
 use tench::sys::{Cap, Error, Frame};
-use tench::time::instructions;
+use tench::time::{self, instructions};
 use tench_monitor_interface::Monitor;
 
-use super::{monitor, problem};
+use super::{monitor, problem, procs};
 use crate::support::figure;
 
 /// Number of cores of the machine.
@@ -20,8 +20,6 @@ const NUMBERS: [u64; 4] = [1, 2, 4, 7];
 /// Number of measured repetitions, and of repetitions before them.
 const TIMES: u64 = 16;
 const WARM_UP: u64 = 2;
-/// Program and arguments of the processes there, each with a zero byte.
-const HOLDER: &[u8] = b"bench\0cores-holder\0";
 /// Log2 of the frame's bytes.
 const FRAME_BITS: u64 = 12;
 
@@ -30,7 +28,14 @@ pub fn run() -> Result<(), String> {
     let monitor = monitor(CORES - 1)?;
     let mut holders = Vec::new();
     for core in 1..CORES {
-        holders.push(monitor.spawn(core, HOLDER).map_err(problem("starting who takes the frame"))?);
+        let procs = procs(monitor, core)?;
+        let holder = procs.spawn("bench", &["cores-holder"]);
+        holders.push(holder.map_err(problem("starting who takes the frame"))?);
+        procs.way().delete().map_err(problem("giving up a process server"))?;
+    }
+    // Monitors look after proxies in use whenever they wake.
+    while monitor.exchanged().map_err(problem("the monitor"))?.proxies > 0 {
+        time::sleep(time::Duration::from_millis(100));
     }
     let frame = memory::make::<Frame>(FRAME_BITS).map_err(|error| error.to_string())?;
     for number in NUMBERS {

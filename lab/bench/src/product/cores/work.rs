@@ -11,12 +11,11 @@ use alloc::vec::Vec;
 
 use tench::mem::Mem;
 use tench::procs::Procs;
+use tench::procs::protocol::State;
 use tench::thread;
 use tench::time::instructions;
-use tench_monitor_interface::Monitor;
-use tench_monitor_interface::protocol::Condition;
 
-use super::{monitor, problem};
+use super::{monitor, problem, procs};
 use crate::support::{figure, percent};
 
 /// Number of cores of the machine.
@@ -25,8 +24,6 @@ const CORES: u64 = 8;
 const NUMBERS: [u64; 4] = [1, 2, 4, 8];
 /// Number of units on each core.
 const UNITS: u64 = 16;
-/// Program and arguments of the processes there, each with a zero byte.
-const CHILD: &[u8] = b"bench\0cores-child\0";
 /// Bytes of memory that a unit takes; each says whether its index is a prime.
 const SIZE: usize = 256 << 10;
 /// Number of primes below `SIZE`, at most.
@@ -36,10 +33,11 @@ const PRIMES: usize = 23_000;
 pub fn run() -> Result<(), String> {
     let monitor = monitor(CORES - 1)?;
     // The servers of each core grow to their final size.
-    cost(monitor, CORES)?;
+    let servers: Vec<Procs> = (0..CORES).map(|core| procs(monitor, core)).collect::<Result<_, _>>()?;
+    cost(&servers)?;
     let mut costs = Vec::new();
     for number in NUMBERS {
-        let cost = cost(monitor, number)?;
+        let cost = cost(&servers[..number as usize])?;
         figure(&format!("work_{number}"), cost);
         costs.push(cost);
     }
@@ -49,21 +47,22 @@ pub fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the machine's instructions for each unit of work on this many cores, including the start and the end of the
+/// Returns the machine's instructions for each unit of work on the cores of these process servers, including the start and the end of the
 /// processes.
-fn cost(monitor: Monitor, cores: u64) -> Result<u64, String> {
+fn cost(servers: &[Procs]) -> Result<u64, String> {
     let start = instructions();
     let mut workers = Vec::new();
-    for core in 0..cores {
-        workers.push(monitor.spawn(core, CHILD).map_err(problem("starting who works"))?);
+    for procs in servers {
+        let worker = procs.spawn("bench", &["cores-child"]).map_err(problem("starting who works"))?;
+        workers.push((procs, worker));
     }
-    for worker in workers {
-        let ended = monitor.wait(worker).map_err(problem("waiting for who works"))?;
-        if (ended.state, ended.detail) != (Condition::Exited, 0) {
+    for (procs, worker) in workers {
+        let ended = procs.wait(worker).map_err(problem("waiting for who works"))?;
+        if (ended.state, ended.detail) != (State::Exited, 0) {
             return Err(format!("{worker:#x}, which works, has {} with {}", ended.state, ended.detail));
         }
     }
-    Ok((instructions() - start) / (cores * UNITS))
+    Ok((instructions() - start) / (servers.len() as u64 * UNITS))
 }
 
 /// Runs the process on each core.

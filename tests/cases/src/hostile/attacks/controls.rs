@@ -108,15 +108,16 @@ fn hold_up() -> Outcome {
 /// Occupies the processor for not much longer than a job may take, while the second core is busy.
 fn hold_up_beside() -> Outcome {
     let monitor = Monitor::at(said(Names::STANDARD.look_up(Monitor::NAME, memory::take_slot()?))?);
-    let busy = said(monitor.spawn(1, b"cases\0attack\0spin\0"))?;
+    let procs = procs_of(monitor, 1)?;
+    let busy = said(procs.spawn("cases", &["attack", "spin"]))?;
     let spin = || {
         let start = Moment::now();
         // Wherever it begins, a job is released in it, and the rest of it is longer than a job may take.
         while start.passed() < 26 * frequency() / 10_000 {}
     };
     said(Builder::new().priority(ABOVE).spawn(spin))?.join();
-    said(procs_of(monitor, 1)?.kill(busy))?;
-    said(monitor.wait(busy)).map(drop)
+    said(procs.kill(busy))?;
+    said(procs.wait(busy)).map(drop)
 }
 
 /// Is busy for a part of the time, as the monitor would be if it served others without limit.

@@ -64,18 +64,16 @@ fn memory() -> Outcome {
 }
 
 fn starts() -> Outcome {
-    let monitor = monitor()?;
+    let procs = procs_of(monitor()?, VICTIM)?;
     together(move || {
-        let child = monitor.spawn(VICTIM, b"hello\0x\0");
-        let _ = child.map(|child| monitor.wait(child));
+        let _ = procs.spawn("hello", &["x"]).map(|child| procs.wait(child));
     })
 }
 
 /// Sends to the proxy of another core's server instead of calling: the server must do nothing for such a client.
 fn sent() -> Outcome {
-    let monitor = monitor()?;
-    let procs = procs_of(monitor, VICTIM)?;
-    let child = said(monitor.spawn(VICTIM, b"cases\0attack\0idle\0"))?;
+    let procs = procs_of(monitor()?, VICTIM)?;
+    let child = said(procs.spawn("cases", &["attack", "idle"]))?;
     let kill = Message::with_words(Procs::KILL, &[child]);
     // The proxy receives the message, and then the other core refuses it.
     said(procs.way().send(&kill, Wait::until(soon(20_000))))?;

@@ -62,10 +62,8 @@ fn ceiling() -> Outcome {
 pub fn low() -> Outcome {
     low_there()?;
     let (monitor, _, other) = cores()?;
-    let ended =
-        said(monitor.spawn(other, b"cases\0attack\0low-there\0")).and_then(|child| said(monitor.wait(child)))?;
-    equal!(ended.detail, HELD);
-    Ok(())
+    let procs = procs_of(monitor, other)?;
+    held(procs, said(procs.spawn("cases", &["attack", "low-there"]))?)
 }
 
 /// Runs the first half of that part: starts programs on the other core.
@@ -79,13 +77,10 @@ pub fn low_there() -> Outcome {
     equal!(child.configure(1, LOW + 1, 0, Powers::empty()), Err(Failure::Refused(Error::PriorityTooHigh)));
     child.configure(LOW, LOW, 0, Powers::empty())?;
     child.abandon();
-    let usual =
-        [said(procs.spawn("cases", &["attack", "idle"]))?, said(monitor.spawn(other, b"cases\0attack\0idle\0"))?];
-    for child in usual {
-        let priority = procs.status(child)?.priority;
-        procs.kill(child)?;
-        check!(priority <= u64::from(LOW));
-    }
+    let usual = said(procs.spawn("cases", &["attack", "idle"]))?;
+    let priority = procs.status(usual)?.priority;
+    procs.kill(usual)?;
+    check!(priority <= u64::from(LOW));
     Ok(())
 }
 
@@ -107,25 +102,24 @@ pub fn limited() -> Outcome {
 pub fn nothing_there() -> Outcome {
     let (monitor, _, other) = cores()?;
     let refused = tench_monitor_interface::Failure::Refused(MonitorError::Limited);
-    equal!(monitor.spawn(other, b"cases\0attack\0idle\0"), Err(refused));
     equal!(monitor.processes(other, empty()?).map(drop), Err(refused));
     Ok(())
 }
 
 fn transfers() -> Outcome {
     let (monitor, _, other) = cores()?;
-    let counts = said(monitor.spawn(other, b"cases\0attack\0count-proxies\0"))?;
+    let procs = procs_of(monitor, other)?;
+    let counts = said(procs.spawn("cases", &["attack", "count-proxies"]))?;
     let endpoint = make::<Endpoint>(0)?;
     let (mut sent, mut receivers) = (0, [0; RECEIVERS]);
     for receiver in &mut receivers {
-        *receiver = said(monitor.spawn(other, b"cases\0attack\0take-transfers\0"))?;
+        *receiver = said(procs.spawn("cases", &["attack", "take-transfers"]))?;
         let receiver = *receiver;
         sent += (0..SENT).take_while(|_| monitor.give(receiver, 0, Cap::new(endpoint.cap().address())).is_ok()).count();
     }
     // Enough endpoints were sent to make it an attack.
     check!(sent > 2 * MOST as usize);
-    equal!(said(monitor.wait(counts))?.detail, HELD);
-    let procs = procs_of(monitor, other)?;
+    equal!(said(procs.wait(counts))?.detail, HELD);
     receivers.iter().try_for_each(|receiver| said(procs.kill(*receiver)))?;
     // Until the other monitor has looked for unused proxies.
     sleep(AFTERWARDS);

@@ -115,7 +115,8 @@ fn other_cores() -> Outcome {
         check!(refused(child.configure(100, 100, 0, Powers::MEMORY), ProcsError::NotAllowed));
         child.abandon();
     }
-    let ended = said(monitor.spawn(1 - own.min(1), b"hello\0")).and_then(|child| said(monitor.wait(child)))?;
+    let procs = procs_of(monitor, 1 - own.min(1))?;
+    let ended = said(procs.spawn("hello", &[])).and_then(|child| said(procs.wait(child)))?;
     check!(ended.process != 0);
     Ok(())
 }
@@ -132,15 +133,16 @@ fn untaken() -> Outcome {
     const MOST: usize = 200;
     let Some(monitor) = monitor()? else { return Ok(()) };
     let (_, own) = said(monitor.cores())?;
-    let idle = said(monitor.spawn(1 - own.min(1), b"cases\0attack\0idle\0"))?;
+    let procs = procs_of(monitor, 1 - own.min(1))?;
+    let idle = said(procs.spawn("cases", &["attack", "idle"]))?;
     let frame = make::<Frame>(12)?;
     let mut sent = 0;
     while sent < MOST && monitor.give(idle, 0, tench::sys::Cap::new(frame.cap().address())).is_ok() {
         sent += 1;
     }
     check!(sent < MOST);
-    said(procs_of(monitor, pid::split_pid(idle).0)?.kill(idle))?;
-    said(monitor.wait(idle))?;
+    said(procs.kill(idle))?;
+    said(procs.wait(idle))?;
     sleep(Duration::from_millis(5));
     equal!(OWN_CSPACE.identify_at(frame.cap().address())?.size_bits, 12);
     Ok(())

@@ -4,15 +4,15 @@ use alloc::collections::BTreeMap;
 
 use tench::names::Names;
 use tench::procs::pid::{pid_base, split_pid};
-use tench::procs::protocol::{Error as ProcsError, State};
+use tench::procs::protocol::Error as ProcsError;
 use tench::procs::{Failure as ProcsFailure, Procs, Status};
 use tench::sync::Mutex;
 use tench::sys::abi::layout::slot;
 use tench::sys::abi::process::DEFAULT_PRIORITY;
 use tench::sys::{Cap, Error, Kernel, SchedulingContext};
 use tench::{again, memory, process};
-use tench_monitor_interface::protocol::{Condition, Error as MonitorError};
-use tench_monitor_interface::{Failure as MonitorFailure, Monitor};
+use tench_monitor_interface::Monitor;
+use tench_monitor_interface::protocol::Error as MonitorError;
 use tench_shell::system::{End, Process, SystemError};
 
 const PROCS: Procs = Procs::STANDARD;
@@ -72,17 +72,6 @@ fn described(status: &Status) -> Process {
         ticks: status.ticks,
         size: status.size,
         name: status.name.as_str().into(),
-    }
-}
-
-const fn state(condition: Condition) -> State {
-    match condition {
-        Condition::Preparing => State::Preparing,
-        Condition::Running => State::Running,
-        Condition::Suspended => State::Suspended,
-        Condition::Exited => State::Exited,
-        Condition::Killed => State::Killed,
-        Condition::Faulted => State::Faulted,
     }
 }
 
@@ -163,23 +152,16 @@ pub fn least_loaded() -> Result<u64, SystemError> {
 
 /// Waits for the end of a process. A key may end the wait.
 pub fn wait(pid: u64) -> Wait {
-    if is_here(pid) {
-        return match super::keys::interruptible(|| PROCS.wait(pid)) {
-            Ok(status) => Wait::Ended(End::of(status.state, status.detail)),
-            Err(ProcsFailure::Lost(Error::Aborted)) => Wait::Aborted,
-            Err(ProcsFailure::Refused(ProcsError::NoSuchProcess)) => Wait::Ended(None),
-            Err(failure) => Wait::Refused(failure.into()),
-        };
-    }
-    let monitor = match monitor() {
-        Ok(monitor) => monitor,
+    let core = split_pid(pid).0;
+    let procs = match procs(core) {
+        Ok(procs) => procs,
         Err(refusal) => return Wait::Refused(refusal),
     };
-    match super::keys::interruptible(|| monitor.wait(pid)) {
-        Ok(remote) => Wait::Ended(End::of(state(remote.state), remote.detail)),
-        Err(MonitorFailure::Lost(Error::Aborted)) => Wait::Aborted,
-        Err(MonitorFailure::Refused(MonitorError::NoSuchProcess)) => Wait::Ended(None),
-        Err(failure) => Wait::Refused(failure.into()),
+    match super::keys::interruptible(|| procs.wait(pid)) {
+        Ok(status) => Wait::Ended(End::of(status.state, status.detail)),
+        Err(ProcsFailure::Lost(Error::Aborted)) => Wait::Aborted,
+        Err(ProcsFailure::Refused(ProcsError::NoSuchProcess)) => Wait::Ended(None),
+        Err(failure) => Wait::Refused(refusal(core, failure)),
     }
 }
 

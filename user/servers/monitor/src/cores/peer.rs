@@ -11,7 +11,7 @@ use tench_channel::{Incoming, Refused, Request as Number};
 use tench_monitor::message::line::{Growth, operation as exchange};
 use tench_monitor::message::{Event, Words, operation};
 use tench_monitor_interface::protocol::{Error, State};
-use tench_protocol::{Port, Replies};
+use tench_protocol::Port;
 use tench_quota::{Client, Quota};
 use tench_sys::Instant;
 
@@ -22,12 +22,12 @@ use crate::requests::forward::Waiting;
 use crate::transfer::capabilities::{self, Ledger, TransferRequest};
 use crate::transfer::endpoints::Endpoints;
 use crate::transfer::home::Home;
-pub use asked::{Asked, asked};
+pub use asked::Asked;
 use asked::{Table, carry_out};
 
 /// Seconds within which a started core has to reply.
 const PATIENCE: u64 = 10;
-/// Maximum number of requests in flight that may wait for ends of processes.
+/// Maximum number of requests that wait for ends of processes. Like other requests, they take places in the channel.
 const MAX_WAITS: usize = 24;
 
 /// Number of reminders after which an awaited core that has sent nothing counts as silent: ten seconds.
@@ -130,13 +130,8 @@ impl Peer {
             parked.push((operation, words.iter().copied().collect(), asked));
             return Ok(());
         }
-        let waits = asked.waits();
-        if waits.is_some_and(|requester| !self.quota.may_take(requester)) {
-            return Err((asked, Error::Full));
-        }
         match self.request(operation, words) {
             Ok(number) => {
-                waits.into_iter().for_each(|requester| self.quota.take(requester));
                 self.asked.put(number, asked);
                 Ok(())
             }
@@ -187,7 +182,7 @@ impl Peer {
                 }
                 Ok(Some(Incoming::Reply(number, words))) => {
                     if let Some(asked) = self.asked.take(number) {
-                        asked.waits().into_iter().for_each(|requester| self.quota.give_back(requester.process));
+                        asked.waiting().into_iter().for_each(|waiting| leave(&mut self.quota, waiting));
                         asked.finish(self.core, words, home, port);
                     } else if matches!(number.operation(), operation::FORWARD | operation::PROCESSES) {
                         home.endpoints.finish_nothing(self.core, words, &mut home.ledger);
@@ -256,8 +251,7 @@ impl Peer {
 
     /// Requests memory from the core.
     pub fn grow(&mut self, requester: Requester, growth: &Growth, home: &mut Home, port: &mut Port) {
-        let asked = Asked::Processes(Client::AUTHORITY, false, Some(requester));
-        self.send_or_refuse(exchange::GROW, &growth.encode(), asked, home, port);
+        self.send_or_refuse(exchange::GROW, &growth.encode(), Asked::Words(requester), home, port);
     }
 
     /// Asks the core whether its process accepts a transfer.
@@ -338,26 +332,9 @@ impl Peer {
         self.knows
     }
 
-    /// Removes local waits for the end of a process that have ended without notice, and cancels them on the core.
-    pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
-        let Some(channel) = &mut self.channel else { return };
-        for (index, asked) in self.asked.iter_mut() {
-            let Asked::Processes(client, waits @ true, requester) = asked else { continue };
-            if !requester.as_ref().is_some_and(|requester| watch.has_gone(requester)) {
-                continue;
-            }
-            if channel.event(operation::CANCEL, &[index]).is_err() {
-                return;
-            }
-            *waits = false;
-            self.quota.give_back(client.process);
-            requester.take().into_iter().for_each(|requester| replies.forget(requester));
-        }
-    }
-
-    /// Returns whether one more thread of a process may wait for the end of one there.
+    /// Returns whether one more thread of a client may wait for the end of a process there.
     pub fn may_wait(&self, requester: Client) -> bool {
-        self.quota.may_take(requester) && self.asked.len() < IN_FLIGHT as usize
+        self.quota.may_take(requester)
     }
 
     /// Sends a request, and returns the number under which it is to be put into the table.
@@ -419,12 +396,13 @@ impl Peer {
     /// Refuses all requests that wait for the core.
     fn refuse_all(&mut self, why: Error, home: &mut Home, port: &mut Port) {
         for (waiting, words) in self.unasked.drain(..) {
+            leave(&mut self.quota, &waiting);
             home.endpoints.not_sent(self.core, &words);
             home.endpoints.refuse(waiting);
         }
         home.endpoints.give_up(self.core);
         for asked in self.asked.drain() {
-            asked.waits().into_iter().for_each(|requester| self.quota.give_back(requester.process));
+            asked.waiting().into_iter().for_each(|waiting| leave(&mut self.quota, waiting));
             asked.refuse(why, home, port);
         }
         for (.., asked) in self.parked.iter_mut().flat_map(|parked| parked.drain(..)) {
@@ -432,8 +410,16 @@ impl Peer {
         }
     }
 
-    /// Sends a local program's request to the core, now or when there is room.
-    pub fn forward(&mut self, waiting: Waiting, words: Words, endpoints: &mut Endpoints) {
+    /// Sends a local program's request to the core, now or when there is room. One that waits for the end of a process
+    /// is refused if too many do so already.
+    pub fn forward(&mut self, mut waiting: Waiting, words: Words, endpoints: &mut Endpoints) {
+        if waiting.waits {
+            if !self.quota.may_take(waiting.requester) {
+                return endpoints.refuse_as_busy(waiting);
+            }
+            self.quota.take(waiting.requester);
+            endpoints.counts_there(&mut waiting);
+        }
         let back =
             if self.unasked.is_empty() { self.try_forward(waiting, words, endpoints) } else { Some((waiting, words)) };
         self.unasked.extend(back);
@@ -448,6 +434,7 @@ impl Peer {
                 return Some((waiting, words));
             }
             Err(_) => {
+                leave(&mut self.quota, &waiting);
                 endpoints.not_sent(self.core, &words);
                 endpoints.refuse(waiting);
             }
@@ -456,13 +443,24 @@ impl Peer {
     }
 
     /// Cancels, on the core, the requests whose requesters have given up without notice.
-    fn cancel_gone(&mut self, watch: Watch) {
+    pub fn cancel_gone(&mut self, watch: Watch) {
         let Some(channel) = &mut self.channel else { return };
         for (index, asked) in self.asked.iter_mut() {
-            if matches!(asked, Asked::Forward(waiting) if waiting.has_gone(watch)) {
+            if let Asked::Forward(waiting) = asked
+                && waiting.has_gone(watch)
+            {
+                leave(&mut self.quota, waiting);
+                waiting.waits = false;
                 // If there is no room for the event, or it comes too early, it is sent again.
                 let _ = channel.event(operation::CANCEL, &[index]);
             }
         }
+    }
+}
+
+/// Counts a request no longer to the waits for a core, if it did.
+fn leave(quota: &mut Quota, waiting: &Waiting) {
+    if waiting.waits {
+        quota.give_back(waiting.requester.process);
     }
 }

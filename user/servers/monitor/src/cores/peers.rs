@@ -1,9 +1,9 @@
 //! All other cores: when their messages are read, and which of them still run.
 
 mod channels;
-mod errands;
 mod exchange;
 mod memory;
+mod processes;
 
 use alloc::vec::Vec;
 
@@ -13,7 +13,6 @@ use tench_abi::object::Statistic;
 use tench_monitor::cores::portions::Portions;
 use tench_monitor_interface::protocol::{Error, State};
 use tench_protocol::Port;
-use tench_quota::Client;
 use tench_sys::{Cap, Instant, Machine, Notification};
 
 use crate::cores::links::Links;
@@ -106,11 +105,20 @@ impl Peers {
 
     /// Forwards requests of local programs to servers and endpoints of other cores.
     pub fn forward(&mut self, home: &mut Home) {
+        let (watch, mut may_have_missed) = (self.watch, false);
         while let Some((core, waiting, words)) = home.endpoints.next() {
-            match self.get(core) {
-                Some(peer) => peer.forward(waiting, words, &mut home.endpoints),
-                None => home.endpoints.refuse(waiting),
+            let Some(peer) = self.get(core) else {
+                home.endpoints.refuse(waiting);
+                continue;
+            };
+            if waiting.waits && !peer.may_wait(waiting.requester) {
+                peer.cancel_gone(watch);
+                may_have_missed = true;
             }
+            peer.forward(waiting, words, &mut home.endpoints);
+        }
+        if may_have_missed {
+            self.make_up_for_missed(home);
         }
     }
 
@@ -201,12 +209,6 @@ impl Peers {
                 println!("monitor: core {} was started, but does not reply", peer.core);
             }
         }
-    }
-
-    /// Returns whether one more thread of a process may wait for the end of a process of `core`.
-    pub fn may_wait(&self, core: u64, requester: Client, home: &Home) -> bool {
-        let peer = self.all.iter().find(|peer| peer.core == core);
-        peer.map_or_else(|| home.dispatcher.may_wait(requester), |peer| peer.may_wait(requester))
     }
 }
 

@@ -4,34 +4,27 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use core::sync::atomic::Ordering;
 
-use tench::server::Watch;
 use tench_channel::Request as Number;
 use tench_monitor::message::{Malformed, Outcome, Words, decode_result, ended};
-use tench_monitor::requests::remote_request::RemoteRequest;
 use tench_monitor_interface::protocol::Error;
 use tench_protocol::replies::write;
 use tench_protocol::wire::{Encode, Source};
-use tench_protocol::{Decode, Pending, Replies, Waiter};
+use tench_protocol::{Decode, Pending, Waiter};
 use tench_quota::{Client as Asks, Quota};
-use tench_sys::{Cap, Error as KernelError, Notification};
+use tench_sys::{Cap, Notification};
 
-use crate::requests::errands::Errand;
-use crate::requests::processes;
+use crate::requests::processes::{self, EndpointRequest};
 use crate::requests::services::{Request, Services};
-use crate::requests::workers::{OwnTask, Pool, Product, Task};
+use crate::requests::workers::{Client, OwnTask, Pool, Product, Task};
 
 /// Maximum number of workers of a monitor.
 const WORKERS: usize = 128;
 /// Maximum number of workers in calls that can block for ever. The others are for short calls, such as killing a
 /// process that is waited for.
 const MAX_BLOCKED: usize = 112;
-/// Pseudo server number: this core's process server and memory server.
-const PROCESSES: u64 = u64::MAX;
-
-/// Pseudo server number: the monitor itself.
-const OWN: u64 = u64::MAX - 1;
+/// Pseudo client of the tasks of the monitor's own, which nobody's end cancels.
+const OWN: Client = (u64::MAX, 0);
 
 /// A local requester. Its reply is made from the words of a worker or of another monitor.
 pub type Requester = Waiter<[u64]>;
@@ -78,11 +71,11 @@ pub enum Origin<W> {
     Guest(u64, Number, u64),
     /// A local requester.
     Here(Requester),
-    /// A local requester whose request goes to another core afterwards.
-    Errand(Errand),
+    /// A local requester whose request goes to another core's process server afterwards.
+    Processes(EndpointRequest),
     /// The monitor itself, for this purpose.
     Own(W),
-    /// The requester has given up.
+    /// Nobody.
     Nobody,
 }
 
@@ -114,25 +107,17 @@ impl<W: Purpose> Dispatcher<W> {
         self.start(Origin::Peer(core, number), client, Task::Serve(Box::new(request)), takes_long)
     }
 
-    /// Makes a worker do something about processes for another core. (The function has its name in the executable:
+    /// Makes a worker get this core's use of memory for another core. (The function has its name in the executable:
     /// tests find it by that name, to make it fail on one core.)
     #[inline(never)]
-    pub fn ask_for(&mut self, core: u64, number: Number, request: RemoteRequest) -> Result<(), Outcome> {
-        self.start_task(Origin::Peer(core, number), processes::Task::Do(request))
+    pub fn memory_for(&mut self, core: u64, number: Number) -> Result<(), Outcome> {
+        self.start_task(Origin::Peer(core, number), processes::Task::Memory)
     }
 
-    /// Makes a worker do something for a local requester, which is kept if there is a worker.
-    pub fn ask_here(
-        &mut self,
-        task: processes::Task,
-        keep: impl FnOnce() -> Result<Origin<W>, KernelError>,
-    ) -> Result<(), Error> {
-        if !self.pool.has_capacity() || task.waits() && !self.quota.may_take(task.requester()) {
-            return Err(Error::Full);
-        }
-        let origin = keep().map_err(|_| Error::Full)?;
-        // There is room, so the task starts.
-        self.start_task(origin, task).map_err(|_| Error::Full)
+    /// Makes a worker get this core's use of memory for a local requester. There must be
+    /// [capacity](Self::has_capacity).
+    pub fn memory(&mut self, requester: Requester) {
+        let _ = self.start_task(Origin::Here(requester), processes::Task::Memory);
     }
 
     /// Returns whether a worker is free or can be started.
@@ -153,18 +138,17 @@ impl<W: Purpose> Dispatcher<W> {
     }
 
     /// Makes a worker ask for the ceiling of a local process. There must be [capacity](Self::has_capacity).
-    pub fn vouch(&mut self, process: u64, errand: Errand) {
-        let _ = self.start_task(Origin::Errand(errand), processes::Task::Vouch(process));
+    pub fn vouch(&mut self, process: u64, request: EndpointRequest) {
+        let _ = self.start_task(Origin::Processes(request), processes::Task::Vouch(process));
     }
 
     fn start_task(&mut self, origin: Origin<W>, task: processes::Task) -> Result<(), Outcome> {
-        let (client, takes_long) = ((PROCESSES, task.requester()), task.waits());
-        self.start(origin, client, Task::Processes(task), takes_long)
+        self.pool.start(origin, |origin| origin, OWN, Task::Processes(task), false).map_err(|_| Outcome::Busy)
     }
 
     /// Makes a worker do something for the monitor itself. Returns the purpose if there is no worker.
     pub fn work(&mut self, work: W, task: W::Task) -> Result<(), W> {
-        self.pool.start(work, Origin::Own, ((OWN, 0), false), Task::Own(task), false)
+        self.pool.start(work, Origin::Own, OWN, Task::Own(task), false)
     }
 
     /// Cancels a request of another core, where its reply is no longer awaited.
@@ -173,24 +157,6 @@ impl<W: Purpose> Dispatcher<W> {
             |origin: &Origin<W>| matches!(origin, Origin::Peer(of, number) if *of == core && number.index() == index);
         // If the request is not over yet, the other core cancels it again.
         let _ = self.pool.cancel(|origin, _| is_it(origin));
-    }
-
-    /// Cancels the requests of local requesters that have given up without notice.
-    pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
-        for (origin, is_cancelled) in self.pool.origins(|(service, _)| service == PROCESSES) {
-            if !matches!(origin, Origin::Here(requester) if watch.has_gone(requester)) {
-                continue;
-            }
-            is_cancelled.store(true, Ordering::Relaxed);
-            if let Origin::Here(requester) = core::mem::replace(origin, Origin::Nobody) {
-                replies.forget(requester);
-            }
-        }
-    }
-
-    /// Returns whether one more local requester may wait for the end of a process.
-    pub fn may_wait(&self, requester: Asks) -> bool {
-        self.quota.may_take(requester)
     }
 
     fn start(
@@ -203,9 +169,8 @@ impl<W: Purpose> Dispatcher<W> {
         if takes_long && !self.quota.may_take(requester) {
             return Err(Outcome::Busy);
         }
-        let is_local = matches!(origin, Origin::Here(_));
         self.pool
-            .start(origin, |origin| origin, ((service, requester.process), is_local), task, takes_long)
+            .start(origin, |origin| origin, (service, requester.process), task, takes_long)
             .map_err(|_| Outcome::Busy)?;
         if takes_long {
             self.quota.take(requester);
@@ -240,7 +205,7 @@ impl<W: Purpose> Dispatcher<W> {
             let payer = match origin {
                 Origin::Peer(core, _) | Origin::Guest(core, ..) => Some(*core),
                 Origin::Own(work) => work.payer(),
-                Origin::Here(_) | Origin::Errand(_) | Origin::Nobody => None,
+                Origin::Here(_) | Origin::Processes(_) | Origin::Nobody => None,
             };
             if let Some(core) = payer {
                 charge(core, ticks);

@@ -30,6 +30,7 @@ use tench_quota::Quota;
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Notification, Received, Reply, Wait, offer_slots};
 
 use crate::requests::local::{Listing, Local, LocalOutcome, listing, next_after};
+use crate::requests::processes;
 use crate::slots::{Arrivals, Caps, discard};
 
 /// Maximum number of requests of programs that wait for replies. The channel has room for more, which is left to the
@@ -71,6 +72,10 @@ pub struct Waiting {
     pub powers: Powers,
     /// Set if the request was sent without waiting for a reply.
     pub is_one_way: bool,
+    /// Set if the request counts to the waits for a core ([`Peer`](crate::cores::peer::Peer)).
+    pub waits: bool,
+    /// Set if the request counts to its requester here.
+    is_charged: bool,
     /// Set if the request lists names, some of which are local to this core.
     listing: Option<Listing>,
     /// Set if the request tells a server of the end of a process: the process, its family, and the number of the
@@ -79,6 +84,20 @@ pub struct Waiting {
 }
 
 impl Waiting {
+    /// Returns a request that waits for its reply, and counts to its requester.
+    const fn new(reply: Made<Reply>, requester: Client) -> Waiting {
+        Waiting {
+            reply,
+            requester,
+            powers: Powers::empty(),
+            is_one_way: false,
+            waits: false,
+            is_charged: true,
+            listing: None,
+            reported_end: None,
+        }
+    }
+
     /// Returns whether the requester no longer waits.
     pub fn has_gone(&self, watch: Watch) -> bool {
         !self.is_one_way && watch.is_empty(self.reply.cap())
@@ -163,6 +182,12 @@ impl Inbox {
         opened.map(|thread| thread.detach()).inspect_err(|_| memory::free_slot(own))
     }
 
+    /// Counts a request no longer, because it counts to the waits for its core.
+    pub fn counts_there(&self, waiting: &mut Waiting) {
+        self.state.lock().leave(waiting.requester.process);
+        waiting.is_charged = false;
+    }
+
     /// Removes and returns the oldest request.
     pub fn take(&self) -> Option<Arrived> {
         self.state.lock().arrived.pop_front()
@@ -208,7 +233,7 @@ impl Inbox {
     /// Aborts a waiting request: the requester gets the kernel's error, as if a server of its own core had ended.
     pub fn abort(&self, waiting: Waiting) {
         let mut state = self.state.lock();
-        state.leave(waiting.requester.process);
+        state.forget_charge(&waiting);
         state.may_not_know(waiting.reported_end);
         drop(state);
         drop(waiting.reply);
@@ -230,7 +255,7 @@ impl Inbox {
         // The requester may have given up.
         let is_delivered = waiting.reply.cap().reply(message).is_ok();
         let mut state = self.state.lock();
-        state.leave(waiting.requester.process);
+        state.forget_charge(&waiting);
         if !is_delivered || message.label() != DONE {
             state.may_not_know(waiting.reported_end);
         }
@@ -319,8 +344,7 @@ impl Inbox {
             let _ = reply.cap().reply(&message);
             return reply;
         };
-        local
-            .keep(received, Waiting { reply, requester, powers, is_one_way: false, listing: None, reported_end: None });
+        local.keep(received, Waiting { powers, ..Waiting::new(reply, requester) });
         next
     }
 
@@ -379,11 +403,13 @@ impl Inbox {
                 if let Route::Server(service, 1..) = route {
                     state.requesters.asks(requester, service);
                 }
-                let words = received.words().iter().copied().collect();
+                let (words, waits) = (received.words().iter().copied().collect(), processes::waits(received.label()));
                 // A requester that called waits already.
                 let is_one_way = self.watch.is_empty(reply.cap());
-                let (waiting, label) =
-                    (Waiting { reply, requester, powers, is_one_way, listing, reported_end }, received.label());
+                let (waiting, label) = (
+                    Waiting { powers, is_one_way, waits, listing, reported_end, ..Waiting::new(reply, requester) },
+                    received.label(),
+                );
                 state.arrived.push_back(Arrived { waiting, route, label, words, caps });
                 drop(state);
                 // The notification exists as long as this process.
@@ -409,6 +435,13 @@ impl State {
         match requester {
             0 => self.own -= 1,
             requester => self.quota.give_back(requester),
+        }
+    }
+
+    /// Returns the charge of a request that is over, if it counts here.
+    fn forget_charge(&mut self, waiting: &Waiting) {
+        if waiting.is_charged {
+            self.leave(waiting.requester.process);
         }
     }
 

@@ -17,7 +17,6 @@ use tench_monitor::message::carried;
 use tench_monitor::message::{Forward, Malformed, Outcome, Words, encode_reply, ended};
 use tench_monitor_interface::protocol::{pid_base, split_pid};
 use tench_names_interface::Names;
-use tench_procs_interface::Procs;
 use tench_protocol::{ArrayVec, DONE};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_CSPACE, Received, Rights, Wait, offer_slots};
 
@@ -114,9 +113,8 @@ impl Request {
     /// Returns whether the request can wait for ever. One to this core's process server ends soon, unless it waits for
     /// the end of a process or the restart of a server.
     pub fn waits(&self) -> bool {
-        const WAITS: [u64; 3] = [Procs::WAIT, Procs::WAIT_LIMITED, Procs::RECONNECT];
         let is_for_processes = self.client().0 == u64::from(carried::PROCESSES);
-        self.is_one_way || !is_for_processes || WAITS.contains(&self.label)
+        self.is_one_way || !is_for_processes || processes::waits(self.label)
     }
 
     /// Returns the client for which the request is made.

@@ -14,7 +14,6 @@ use tench::thread;
 use tench_abi::layout::slot;
 use tench_abi::object::ThreadState;
 use tench_monitor::message::Words;
-use tench_sys::thread::SchedulingInfo;
 use tench_sys::{Cap, Notification, SchedulingContext, Thread};
 
 use crate::Result;
@@ -93,7 +92,6 @@ struct Member<O, T> {
     thread: Cap<Thread>,
     /// Scheduling context of the worker; `used` is the time that it had used at the last check.
     context: Cap<SchedulingContext>,
-    priority: u8,
     used: u64,
     job: Option<Job<O>>,
 }
@@ -103,15 +101,15 @@ pub struct Pool<O, T> {
     shared: Arc<Shared>,
     members: Vec<Member<O, T>>,
     limit: usize,
-    /// The monitor's own priority, which is the highest that a worker may have.
+    /// The monitor's own priority, which the workers have.
     priority: u8,
 }
 
 impl<O, T: OwnTask> Pool<O, T> {
     /// Returns a pool without workers, which starts at most `limit`. Called before the monitor serves anybody: while it
-    /// serves, it has its client's priority, which may be too high for a worker.
+    /// serves, it has its client's priority.
     pub fn new(limit: usize, services: Arc<Services>, wake: Cap<Notification>) -> Result<Pool<O, T>> {
-        let priority = own_priority()?;
+        let priority = Cap::<Thread>::new(slot::THREAD).query()?.priority as u8;
         let shared = Arc::new(Shared { services, done: Mutex::new(Vec::new()), wake });
         Ok(Pool { shared, members: Vec::new(), limit, priority })
     }
@@ -127,23 +125,17 @@ impl<O, T: OwnTask> Pool<O, T> {
     }
 
     /// Gives a worker a task, which may block for ever if `takes_long`. `origin` makes the origin from `what`, which is
-    /// returned if all workers are busy and no more can be started. What a local client requests is done at its
-    /// priority, as if it had called the server itself.
+    /// returned if all workers are busy and no more can be started.
     pub fn start<W>(
         &mut self,
         what: W,
         origin: impl FnOnce(W) -> O,
-        (client, is_local): (Client, bool),
+        client: Client,
         task: Task<T>,
         takes_long: bool,
     ) -> core::result::Result<(), W> {
         let idle = self.idle();
         let Some(member) = idle.and_then(|place| self.members.get_mut(place)) else { return Err(what) };
-        let own = || own_priority().map_or(self.priority, |now| now.min(self.priority));
-        let priority = if is_local { own() } else { self.priority };
-        if member.priority != priority && set_priority(member.context, priority) {
-            member.priority = priority;
-        }
         member.job = Some((origin(what), client, takes_long));
         member.worker.call.is_cancelled.store(false, Ordering::Relaxed);
         *member.worker.task.lock() = Some(task);
@@ -164,7 +156,7 @@ impl<O, T: OwnTask> Pool<O, T> {
         let (thread, context) = (handle.thread()?, handle.scheduling()?);
         // The thread never ends.
         handle.detach();
-        self.members.push(Member { worker, thread, context, priority: self.priority, used: 0, job: None });
+        self.members.push(Member { worker, thread, context, used: 0, job: None });
         Some(number)
     }
 
@@ -178,14 +170,6 @@ impl<O, T: OwnTask> Pool<O, T> {
             charge(&origin, now.consumed - core::mem::replace(&mut member.used, now.consumed));
         }
         Some((origin, client, took_long, product))
-    }
-
-    /// Returns the origins of a client's tasks, so that those that have given up can be removed.
-    pub fn origins(&mut self, client: impl Fn(Client) -> bool) -> impl Iterator<Item = (&mut O, &AtomicBool)> {
-        self.members.iter_mut().filter_map(move |member| {
-            let (origin, ..) = member.job.as_mut().filter(|(_, of, _)| client(*of))?;
-            Some((origin, &member.worker.call.is_cancelled))
-        })
     }
 
     /// Cancels matching tasks. Returns whether none is left; otherwise it has to be called again.
@@ -207,18 +191,6 @@ impl<O, T: OwnTask> Pool<O, T> {
     }
 }
 
-/// Returns the priority that the main thread has now: while it serves a client, that client's.
-fn own_priority() -> Result<u8> {
-    Ok(Cap::<Thread>::new(slot::THREAD).query()?.priority as u8)
-}
-
-/// Sets the priority of a worker's context. Returns whether that was possible.
-fn set_priority(context: Cap<SchedulingContext>, priority: u8) -> bool {
-    let main = Cap::<SchedulingContext>::new(slot::SCHEDULING);
-    let set = |like: SchedulingInfo| context.configure(priority.into(), like.ceiling, like.slice, Some(main));
-    main.query().and_then(set).is_ok()
-}
-
 impl<T: OwnTask> Worker<T> {
     /// Carries out one task after another.
     fn work(&self, number: usize, shared: &Shared) {
@@ -229,7 +201,7 @@ impl<T: OwnTask> Worker<T> {
             drop(task);
             let product = match next {
                 Task::Serve(request) => shared.services.serve(*request, &self.call, &mut buffers),
-                Task::Processes(task) => processes::carry_out(&task, &self.call.is_cancelled).into(),
+                Task::Processes(task) => processes::carry_out(&task).into(),
                 Task::Own(task) => task.carry_out().into(),
             };
             shared.done.lock().push((number, product));

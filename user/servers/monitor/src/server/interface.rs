@@ -1,18 +1,15 @@
 //! The monitor's interface: requests of local programs.
 
-use tench_monitor::message::{MONITOR, Strings, operation};
-use tench_monitor::requests::remote_request::{Operation, RemoteRequest};
-use tench_monitor_interface::protocol::{
-    Core, Error, Exchanged, MAX_STRINGS, Memory, MonitorService, Process, State, pid_base,
-};
-use tench_protocol::{Any, Arrived, Bytes, Caller, Given, Later, Powers, Sent};
+use tench_monitor::message::{MONITOR, operation};
+use tench_monitor_interface::protocol::{Core, Error, Exchanged, Memory, MonitorService, State, pid_base};
+use tench_protocol::{Any, Arrived, Caller, Given, Later, Powers, Sent};
 use tench_sys::{Cap, Endpoint, Instant, Untyped};
 
 use super::Server;
 use super::requests::{ensure_capacity, send};
 use crate::cores::peer::Asked;
 use crate::requests::dispatcher::requester;
-use crate::requests::errands::Errand;
+use crate::requests::processes::EndpointRequest;
 use crate::slots::discard;
 use crate::transfer::capabilities::{self, Completion, Taken};
 use crate::transfer::tasks::{Task, Work};
@@ -44,33 +41,8 @@ impl MonitorService for Server {
         Ok(None)
     }
 
-    fn spawn(
-        &mut self,
-        caller: Caller,
-        later: Later<'_, u64, Error>,
-        core: u64,
-        strings: Bytes<'_, MAX_STRINGS>,
-    ) -> Result<Option<u64>, Error> {
-        let strings = Strings::new(&strings).map_err(|_| Error::BadStrings)?;
-        let request = RemoteRequest::new(Operation::Spawn, caller, of_core(core)?).with_text(strings);
-        if core == self.machine.core {
-            return self.ask(request, later);
-        }
-        self.send_off(core, caller, || Ok(Errand::Spawn(request, requester(later.keep()?))))?;
-        Ok(None)
-    }
-
-    fn wait(
-        &mut self,
-        caller: Caller,
-        later: Later<'_, Process, Error>,
-        process: u64,
-    ) -> Result<Option<Process>, Error> {
-        self.ask(RemoteRequest::new(Operation::Wait, caller, process), later)
-    }
-
-    fn memory(&mut self, caller: Caller, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error> {
-        self.ask(RemoteRequest::new(Operation::Memory, caller, of_core(core)?), later)
+    fn memory(&mut self, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error> {
+        self.ask_memory(core, later)
     }
 
     fn give(
@@ -165,7 +137,12 @@ impl MonitorService for Server {
         ensure_capacity()?;
         let badge = caller.badge(powers) | pid_base(self.machine.core);
         if core != self.machine.core {
-            self.send_off(core, caller, || Ok(Errand::Endpoint(core, badge, later.keep()?)))?;
+            self.peers.reach(core, &mut self.home)?;
+            if !self.home.dispatcher.has_capacity() {
+                return Err(Error::Full);
+            }
+            let pending = later.keep().map_err(|_| Error::Full)?;
+            self.home.dispatcher.vouch(caller.process, EndpointRequest { core, badge, pending });
             return Ok(None);
         }
         let made = self.home.endpoints.own_processes(badge).map_err(|_| Error::Full)?;
@@ -188,9 +165,4 @@ impl MonitorService for Server {
         }
         Ok(None)
     }
-}
-
-/// Returns a core as the base of its process numbers. The number may be any.
-fn of_core(core: u64) -> Result<u64, Error> {
-    u32::try_from(core).map(|core| pid_base(core.into())).map_err(|_| Error::NoSuchCore)
 }

@@ -1,18 +1,13 @@
-//! The first steps of requests of local programs: for operations on processes, errands, and transfers.
+//! The first steps of requests of local programs: for a core's use of memory, and for transfers.
 
-use tench_monitor::message::MONITOR;
-use tench_monitor::requests::remote_request::RemoteRequest;
-use tench_monitor_interface::protocol::{Error, pid_base, split_pid};
-use tench_protocol::{Arrived, Caller, Decode, Encode, Later, Pending, Powers, Replies};
-use tench_quota::Client;
-use tench_sys::Error as KernelError;
+use tench_monitor::message::{MONITOR, operation};
+use tench_monitor_interface::protocol::{Error, Memory, pid_base, split_pid};
+use tench_protocol::{Arrived, Caller, Later, Pending, Powers, Replies};
 
 use super::Server;
-use crate::cores::peer::{Asked, Peer, asked};
+use crate::cores::peer::{Asked, Peer};
 use crate::kernel::is_out_of_memory;
-use crate::requests::dispatcher::{Origin, requester};
-use crate::requests::errands::Errand;
-use crate::requests::processes;
+use crate::requests::dispatcher::requester;
 use crate::transfer::capabilities::{self, Completion, TransferRequest};
 use crate::transfer::tasks::{self, Work};
 
@@ -37,51 +32,21 @@ pub(super) fn send<T>(
 }
 
 impl Server {
-    /// Requests an operation on processes of a core for a local requester, which is kept until the operation is done.
-    /// If too many requesters wait, those that have given up are removed.
-    pub(super) fn ask<T: Encode + for<'a> Decode<'a>>(
-        &mut self,
-        request: RemoteRequest,
-        mut later: Later<'_, T, Error>,
-    ) -> Result<Option<T>, Error> {
-        let core = request.core();
-        if request.requester == Client::AUTHORITY {
-            return Err(Error::NotAllowed);
-        }
+    /// Requests a core's use of memory for a local requester.
+    pub(super) fn ask_memory(&mut self, core: u64, later: Later<'_, Memory, Error>) -> Result<Option<Memory>, Error> {
         self.peers.reach(core, &mut self.home)?;
-        if request.operation.waits() && !self.peers.may_wait(core, request.requester, &self.home) {
-            let (watch, replies) = (self.watch, later.others());
-            self.may_have_missed = true;
-            self.home.dispatcher.sweep(watch, replies);
-            self.peers.get(core).into_iter().for_each(|peer| peer.sweep(watch, replies));
-        }
-        if core == self.machine.core {
-            let keep = || later.keep().map(requester).map(Origin::Here);
-            self.home.dispatcher.ask_here(processes::Task::Do(request), keep)?;
+        if core != self.machine.core {
+            let peer = self.peers.existing(core)?.ok_or(Error::NotConnected)?;
+            send(peer, operation::MEMORY, &[], later.replies(), |pending: Pending<Memory, Error>| {
+                Asked::Words(requester(pending))
+            })?;
             return Ok(None);
         }
-        let peer = self.peers.existing(core)?.ok_or(Error::NotConnected)?;
-        let kept = |pending: Pending<T, Error>| asked(&request, requester(pending));
-        send(peer, request.operation as u16, &request.encode(), later.replies(), kept)?;
-        Ok(None)
-    }
-
-    /// Makes a worker ask the process server for the ceiling of a local process, for a start on another core.
-    pub(super) fn send_off(
-        &mut self,
-        core: u64,
-        requester: Caller,
-        keep: impl FnOnce() -> Result<Errand, KernelError>,
-    ) -> Result<(), Error> {
-        if requester.process == MONITOR {
-            return Err(Error::NotAllowed);
-        }
-        self.peers.reach(core, &mut self.home)?;
         if !self.home.dispatcher.has_capacity() {
             return Err(Error::Full);
         }
-        self.home.dispatcher.vouch(requester.process, keep().map_err(|_| Error::Full)?);
-        Ok(())
+        self.home.dispatcher.memory(requester(later.keep().map_err(|_| Error::Full)?));
+        Ok(None)
     }
 
     /// Starts the transfer of a request's capability to a process.

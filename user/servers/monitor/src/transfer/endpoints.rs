@@ -245,6 +245,16 @@ impl Endpoints {
         self.inbox.refuse(waiting, Rejection::Unreachable);
     }
 
+    /// Refuses a request because too many wait for the other core.
+    pub fn refuse_as_busy(&self, waiting: Waiting) {
+        self.inbox.refuse(waiting, Rejection::Busy);
+    }
+
+    /// Counts a request no longer here, because it counts to the waits for its core.
+    pub fn counts_there(&self, waiting: &mut Waiting) {
+        self.inbox.counts_there(waiting);
+    }
+
     // ── Being asked ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Makes a request for a local server or endpoint from what another core has forwarded.

@@ -6,15 +6,13 @@ use alloc::vec::Vec;
 use tench_channel::Request as Number;
 use tench_monitor::message::line::{Admission, Growth, operation as exchange};
 use tench_monitor::message::{Forward, Outcome, Words, decode_requester, ended, operation};
-use tench_monitor::requests::remote_request::{Operation, RemoteRequest};
 use tench_monitor_interface::protocol::{Error, pid_base};
-use tench_protocol::{Pending, Port, Replies, Sent};
+use tench_protocol::{Given, Pending, Port, Replies, Sent};
 use tench_quota::Client;
-use tench_sys::{Cap, Instant};
+use tench_sys::{Cap, Endpoint, Instant};
 
 use crate::cores::channel::IN_FLIGHT;
 use crate::requests::dispatcher::{Requester, malformed, refusal};
-use crate::requests::errands::ToProcesses;
 use crate::requests::forward::Waiting;
 use crate::slots::discard;
 use crate::transfer::capabilities::TransferRequest;
@@ -25,13 +23,12 @@ use crate::transfer::tasks::{self, Task, Work};
 pub enum Asked {
     /// A ping: its start, and the requester that gets the reply.
     Ping(Instant, Pending<u64, Error>),
-    /// A request about processes: the requesting process, whether it waits for the end of one, and the requester that
-    /// gets the reply, if there is one.
-    Processes(Client, bool, Option<Requester>),
+    /// A request to the other monitor itself, for the requester that gets the words of its reply.
+    Words(Requester),
     /// A request to a server there.
     Forward(Waiting),
     /// A request for the core's process server, for this process.
-    Endpoint(Client, Pending<ToProcesses, Error>),
+    Endpoint(Client, Pending<Sent<Endpoint, Given>, Error>),
     /// A request for a reservation for a transfer.
     Transfer(Box<TransferRequest>),
 }
@@ -48,11 +45,6 @@ impl Table {
     /// Returns an empty table.
     pub const fn new() -> Table {
         Table { entries: Vec::new(), count: 0 }
-    }
-
-    /// Returns the number of requests.
-    pub const fn len(&self) -> usize {
-        self.count
     }
 
     /// Returns whether no reply is awaited.
@@ -124,26 +116,17 @@ pub fn carry_out(core: u64, number: Number, words: &[u64], home: &mut Home) -> O
         exchange::GROW => Growth::decode(words).map_err(malformed).and_then(|growth| {
             home.dispatcher.work(Work::MemoryGrant(core, number), Task::Take(growth)).map_err(|_| (Outcome::Busy, 0))
         }),
-        other => match Operation::from_code(u64::from(other)) {
-            Some(operation) => RemoteRequest::decode(operation, words, core, home.dispatcher.core)
-                .map_err(malformed)
-                .and_then(|request| home.dispatcher.ask_for(core, number, request).map_err(at_once)),
-            None => Err((Outcome::Malformed, 0)),
-        },
+        operation::MEMORY => home.dispatcher.memory_for(core, number).map_err(at_once),
+        _ => Err((Outcome::Malformed, 0)),
     };
     accepted.err().map(|(outcome, detail)| ended(outcome, detail))
 }
 
-/// Returns the entry of a request about processes, whose requester gets the reply.
-pub const fn asked(request: &RemoteRequest, requester: Requester) -> Asked {
-    Asked::Processes(request.requester, request.operation.waits(), Some(requester))
-}
-
 impl Asked {
-    /// Returns the requesting client, if the request waits for the end of a process.
-    pub const fn waits(&self) -> Option<Client> {
+    /// Returns the program that waits, if it is one.
+    pub const fn waiting(&self) -> Option<&Waiting> {
         match self {
-            Asked::Processes(client, true, _) => Some(*client),
+            Asked::Forward(waiting) => Some(waiting),
             _ => None,
         }
     }
@@ -152,10 +135,10 @@ impl Asked {
     pub fn return_requester(self, replies: &mut Replies) {
         match self {
             Asked::Ping(_, pending) => replies.make_current(pending),
-            Asked::Processes(.., Some(requester)) => replies.make_current(requester),
+            Asked::Words(requester) => replies.make_current(requester),
             Asked::Endpoint(_, pending) => replies.make_current(pending),
             // These are not sent while the requester's request is being handled.
-            Asked::Processes(.., None) | Asked::Forward(_) | Asked::Transfer(_) => {}
+            Asked::Forward(_) | Asked::Transfer(_) => {}
         }
     }
 
@@ -166,9 +149,7 @@ impl Asked {
                 let passed = Instant::now().ticks() - since.ticks();
                 port.finish(pending, &Ok(passed));
             }
-            Asked::Processes(.., requester) => {
-                requester.into_iter().for_each(|requester| port.finish_waiter(requester, words));
-            }
+            Asked::Words(requester) => port.finish_waiter(requester, words),
             Asked::Forward(waiting) => home.endpoints.finish(waiting, from, words, &mut home.ledger),
             Asked::Endpoint(requester, pending) => {
                 let made = home.endpoints.made(words, from, requester);
@@ -185,7 +166,7 @@ impl Asked {
     pub fn refuse(self, why: Error, home: &mut Home, port: &mut Port) {
         match self {
             Asked::Ping(_, pending) => port.finish(pending, &Err(why)),
-            Asked::Processes(..) => self.finish(0, &refusal(why), home, port),
+            Asked::Words(requester) => port.finish_waiter(requester, &refusal(why)),
             Asked::Forward(waiting) => home.endpoints.refuse(waiting),
             Asked::Endpoint(_, pending) => port.finish(pending, &Err(why)),
             Asked::Transfer(request) => request.refuse(&mut home.ledger, why),

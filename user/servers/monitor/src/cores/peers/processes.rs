@@ -1,5 +1,4 @@
-//! [Errands](crate::requests::errands), requests to start something on another core: sending them, and replying to
-//! those of other cores.
+//! Requests of programs for the process server of another core: sending them, and replying to those of other cores.
 
 use tench_abi::power::identity;
 use tench_channel::Request as Number;
@@ -9,38 +8,23 @@ use tench_protocol::Port;
 use tench_quota::Client;
 
 use super::Peers;
-use crate::cores::peer::{Asked, asked};
+use crate::cores::peer::Asked;
 use crate::requests::dispatcher::result;
-use crate::requests::errands::Errand;
+use crate::requests::processes::EndpointRequest;
 use crate::transfer::home::Home;
 
 impl Peers {
     /// Sends the request on, or refuses it, after the local process server has replied with the requester's ceiling, or
     /// with the reason why there is none.
-    pub fn run(&mut self, errand: Errand, words: &[u64], home: &mut Home, port: &mut Port) {
-        let ceiling = match result::<u8>(words) {
-            Ok(ceiling) => ceiling,
-            Err(why) => return errand.refuse(port, why),
+    pub fn request_processes(&mut self, request: EndpointRequest, words: &[u64], home: &mut Home, port: &mut Port) {
+        let EndpointRequest { core, badge, pending } = request;
+        let (ceiling, peer) = match (result::<u8>(words), self.get(core)) {
+            (Ok(ceiling), Some(peer)) => (ceiling, peer),
+            (Err(why), _) => return port.finish(pending, &Err(why)),
+            (Ok(_), None) => return port.finish(pending, &Err(Error::NotConnected)),
         };
-        let Some(peer) = self.get(errand.core()) else {
-            return errand.refuse(port, Error::NotConnected);
-        };
-        match errand {
-            Errand::Spawn(request, requester) => {
-                let request = request.with_ceiling(ceiling);
-                peer.send_or_refuse(
-                    request.operation as u16,
-                    &request.encode(),
-                    asked(&request, requester),
-                    home,
-                    port,
-                );
-            }
-            Errand::Endpoint(_, badge, pending) => {
-                let asked = Asked::Endpoint(Client::of_badge(badge), pending);
-                peer.send_or_refuse(operation::PROCESSES, &[badge, u64::from(ceiling)], asked, home, port);
-            }
-        }
+        let asked = Asked::Endpoint(Client::of_badge(badge), pending);
+        peer.send_or_refuse(operation::PROCESSES, &[badge, u64::from(ceiling)], asked, home, port);
     }
 
     /// Replies to a core after the local process server has admitted, or refused, one of that core's processes.
