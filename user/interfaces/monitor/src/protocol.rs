@@ -25,7 +25,7 @@ pub trait MonitorService {
     fn ping(&mut self, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error>;
 
     /// Returns how much memory a core's memory server has, in bytes, and how much of that is free.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `Internal`.
     #[method(8)]
     fn memory(&mut self, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error>;
 
@@ -117,7 +117,9 @@ pub trait MonitorService {
     /// Returns a capability to the process server of any core, with the same meaning as for that core's own processes:
     /// it identifies the caller, and what the caller prepares there and starts has it as its parent. Process builders
     /// are discarded when the caller has deleted the capability. The capability goes to the empty slot on offer.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`; `NotAllowed` for a caller that is no process.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `Internal`, `OutOfMemory`; `NotAllowed`
+    /// for a caller that is no process, `Limited` for one whose memory is limited; `NoSuchProcess`, `WrongState` for one
+    /// that has ended.
     #[method(28)]
     fn processes(
         &mut self,
@@ -215,7 +217,7 @@ tench_protocol::codes! {
         /// The channel is closed, because the other monitor violated the protocol.
         Broken = 4, "that core's monitor wrote something impossible, and its channel is closed";
         /// The core's servers replied with something impossible.
-        Internal = 6, "that core's process server refused what should be possible";
+        Internal = 6, "a server of that core refused what should be possible";
         /// The core's monitor does not reply; the request may have been carried out or not.
         Silent = 7, "that core does not reply";
         /// The core has stopped.
@@ -226,9 +228,9 @@ tench_protocol::codes! {
         WrongState = 33, "the process's state does not allow this";
         /// There is not enough memory.
         OutOfMemory = 36, "not enough memory";
-        /// The caller has not started the process.
+        /// The caller is no process, or may not do that with the object.
         NotAllowed = 39, "this takes a power that you do not have; `caps` shows which you have";
-        /// A process with a memory limit cannot start anything on another core, where its limit would not count.
+        /// A process with a memory limit gets no process server of another core, where its limit would not count.
         Limited = 41, "your memory is limited, which counts on your own core alone: who has no limit can start that there, with a limit";
         /// Only memory, endpoints and notifications can be sent.
         NotSendable = 64, "only frames, untyped memory, endpoints to call and notifications to signal can be sent to a process";

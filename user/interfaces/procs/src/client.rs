@@ -28,7 +28,7 @@ impl Procs {
     /// long for that.
     pub fn spawn(self, program: &str, arguments: &[&str]) -> Result<u64, Failure> {
         let strings = || core::iter::once(program).chain(arguments.iter().copied());
-        if strings().map(|string| string.len() + 1).sum::<usize>() <= MAX_APPEND {
+        if !program.contains('\0') && strings().map(|string| string.len() + 1).sum::<usize>() <= MAX_APPEND {
             let strings: ArrayVec<u8, MAX_APPEND> = strings().flat_map(|string| string.bytes().chain([0])).collect();
             return self.run(&strings);
         }

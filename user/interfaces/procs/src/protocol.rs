@@ -1,9 +1,9 @@
 //! The process server's interface.
 //!
-//! *Strings* are text in which each string ends with a zero byte. Starting a program takes at least two requests:
-//! `create` makes a record and returns its process number (or `create_of` and `write`, for a program from outside the
-//! boot archive), `append` adds arguments and environment, `lend` and `give_away` pass capabilities, and `start` loads
-//! the program and runs it.
+//! *Strings* are text in which each string ends with a zero byte. `run` starts a program with arguments. To give it
+//! more, `create` makes a record and returns its process number (or `create_of` and `write`, for a program from outside
+//! the boot archive), `append` adds arguments and environment, `lend` and `give_away` pass capabilities, and `start`
+//! loads the program and runs it.
 
 use tench_abi::fault::Report;
 use tench_abi::{CapAddress, Kind, Rights};
@@ -594,7 +594,7 @@ tench_protocol::codes! {
         TooLarge = 22, "a program's file has at most 8 MiB, and no more bytes than were announced";
         /// A program that is handed over has no name, or one with a control character.
         BadName = 23, "a program's name is not empty and has no control characters";
-        /// The program's name is missing or not UTF-8, or the last string is not terminated.
-        BadStrings = 25, "a program's name and arguments are strings of UTF-8 that end with zero bytes";
+        /// The program's name is not UTF-8, or the last string is not terminated.
+        BadStrings = 25, "a program's name is UTF-8, and it and each argument end with a zero byte";
     }
 }

@@ -35,7 +35,7 @@
 //!    │  local         replies about names that are local to this core
 //!    │  dispatcher    assigns workers, and knows who gets the reply when a worker is done
 //!    │  workers       threads that make slow calls
-//!    │  processes     calls to the process server: admitting and vouching for processes
+//!    │  processes     admitting processes at the process server, and vouching for them
 //!    │  services      the servers of this core, as other cores reach them
 //!    │  names         which names are local to each core                  (library)
 //!    │  requesters    which processes have used which servers             (library)

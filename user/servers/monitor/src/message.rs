@@ -318,7 +318,7 @@ fn decode_ceiling(ceiling: u64) -> Result<u8, Malformed> {
 }
 
 /// Decodes a badge of a process of core `core`, and its powers.
-pub fn decode_badge(badge: u64, core: u64) -> Result<(Client, Powers), Malformed> {
+fn decode_badge(badge: u64, core: u64) -> Result<(Client, Powers), Malformed> {
     let client = Client::of_badge(badge);
     let (of, number) = split_pid(client.process);
     let powers = Powers::of_badge(badge);

@@ -81,7 +81,8 @@ fn monitor(others: u64) -> Result<Monitor, String> {
 /// Returns the process server of a core.
 fn procs(monitor: Monitor, core: u64) -> Result<Procs, String> {
     let slot = memory::take_slot().map_err(|_| "no slot")?;
-    Ok(Procs::at(monitor.processes(core, slot).map_err(problem("the process server"))?))
+    let found = monitor.processes(core, slot).inspect_err(|_| memory::free_slot(slot));
+    Ok(Procs::at(found.map_err(problem("the process server"))?))
 }
 
 /// Prints a point of the curve over the number of requests in flight, and a figure at some of them.

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use tench::memory;
-use tench::sys::{Cap, Error, Frame};
+use tench::sys::{Cap, Error, Frame, Instant};
 use tench::time::{self, instructions};
 use tench_monitor_interface::Monitor;
 
@@ -20,6 +20,8 @@ const NUMBERS: [u64; 4] = [1, 2, 4, 7];
 /// Number of measured repetitions, and of repetitions before them.
 const TIMES: u64 = 16;
 const WARM_UP: u64 = 2;
+/// Time within which monitors find unused proxies.
+const PATIENCE: time::Duration = time::Duration::from_secs(10);
 /// Log2 of the frame's bytes.
 const FRAME_BITS: u64 = 12;
 
@@ -32,9 +34,14 @@ pub fn run() -> Result<(), String> {
         let holder = procs.spawn("bench", &["cores-holder"]);
         holders.push(holder.map_err(problem("starting who takes the frame"))?);
         procs.way().delete().map_err(problem("giving up a process server"))?;
+        memory::free_slot(procs.way().address());
     }
-    // Monitors look after proxies in use whenever they wake.
+    // While there are proxies, the monitor asks the kernel for unused ones, which would count in the figures.
+    let deadline = time::deadline(PATIENCE);
     while monitor.exchanged().map_err(problem("the monitor"))?.proxies > 0 {
+        if Instant::now() > deadline {
+            return Err("the monitor keeps proxies that nobody uses".into());
+        }
         time::sleep(time::Duration::from_millis(100));
     }
     let frame = memory::make::<Frame>(FRAME_BITS).map_err(|error| error.to_string())?;

@@ -155,7 +155,7 @@ pub fn wait(pid: u64) -> Wait {
     let core = split_pid(pid).0;
     let procs = match procs(core) {
         Ok(procs) => procs,
-        Err(refusal) => return Wait::Refused(refusal),
+        Err(why) => return Wait::Refused(why),
     };
     match super::keys::interruptible(|| procs.wait(pid)) {
         Ok(status) => Wait::Ended(End::of(status.state, status.detail)),

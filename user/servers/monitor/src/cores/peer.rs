@@ -12,13 +12,13 @@ use tench_monitor::message::line::{Growth, operation as exchange};
 use tench_monitor::message::{Event, Words, operation};
 use tench_monitor_interface::protocol::{Error, State};
 use tench_protocol::Port;
-use tench_quota::{Client, Quota};
+use tench_quota::Quota;
 use tench_sys::Instant;
 
 use crate::cores::channel::{Channel, IN_FLIGHT};
 use crate::kernel::is_off;
 use crate::requests::dispatcher::Requester;
-use crate::requests::forward::Waiting;
+use crate::requests::forward::{Charge, LIMIT, OWN_LIMIT, Waiting};
 use crate::transfer::capabilities::{self, Ledger, TransferRequest};
 use crate::transfer::endpoints::Endpoints;
 use crate::transfer::home::Home;
@@ -27,8 +27,11 @@ use asked::{Table, carry_out};
 
 /// Seconds within which a started core has to reply.
 const PATIENCE: u64 = 10;
-/// Maximum number of requests that wait for ends of processes. Like other requests, they take places in the channel.
-const MAX_WAITS: usize = 24;
+/// Maximum number of requests to a core that [wait](crate::requests::processes::waits).
+const MAX_WAITS: usize = 16;
+
+// The channel has room for everything that may take for ever, and for some requests that do not.
+const _: () = assert!(LIMIT + MAX_WAITS + (OWN_LIMIT as usize) < IN_FLIGHT as usize);
 
 /// Number of reminders after which an awaited core that has sent nothing counts as silent: ten seconds.
 const REMINDERS: u32 = 5;
@@ -182,7 +185,7 @@ impl Peer {
                 }
                 Ok(Some(Incoming::Reply(number, words))) => {
                     if let Some(asked) = self.asked.take(number) {
-                        asked.waiting().into_iter().for_each(|waiting| leave(&mut self.quota, waiting));
+                        asked.waiting().into_iter().for_each(|waiting| give_back(&mut self.quota, waiting));
                         asked.finish(self.core, words, home, port);
                     } else if matches!(number.operation(), operation::FORWARD | operation::PROCESSES) {
                         home.endpoints.finish_nothing(self.core, words, &mut home.ledger);
@@ -332,11 +335,6 @@ impl Peer {
         self.knows
     }
 
-    /// Returns whether one more thread of a client may wait for the end of a process there.
-    pub fn may_wait(&self, requester: Client) -> bool {
-        self.quota.may_take(requester)
-    }
-
     /// Sends a request, and returns the number under which it is to be put into the table.
     #[inline]
     fn request(&mut self, operation: u16, words: &[u64]) -> Result<Number, Error> {
@@ -396,13 +394,13 @@ impl Peer {
     /// Refuses all requests that wait for the core.
     fn refuse_all(&mut self, why: Error, home: &mut Home, port: &mut Port) {
         for (waiting, words) in self.unasked.drain(..) {
-            leave(&mut self.quota, &waiting);
+            give_back(&mut self.quota, &waiting);
             home.endpoints.not_sent(self.core, &words);
             home.endpoints.refuse(waiting);
         }
         home.endpoints.give_up(self.core);
         for asked in self.asked.drain() {
-            asked.waiting().into_iter().for_each(|waiting| leave(&mut self.quota, waiting));
+            asked.waiting().into_iter().for_each(|waiting| give_back(&mut self.quota, waiting));
             asked.refuse(why, home, port);
         }
         for (.., asked) in self.parked.iter_mut().flat_map(|parked| parked.drain(..)) {
@@ -415,10 +413,11 @@ impl Peer {
     pub fn forward(&mut self, mut waiting: Waiting, words: Words, endpoints: &mut Endpoints) {
         if waiting.waits {
             if !self.quota.may_take(waiting.requester) {
+                endpoints.not_sent(self.core, &words);
                 return endpoints.refuse_as_busy(waiting);
             }
             self.quota.take(waiting.requester);
-            endpoints.counts_there(&mut waiting);
+            endpoints.charge_to_waits(&mut waiting);
         }
         let back =
             if self.unasked.is_empty() { self.try_forward(waiting, words, endpoints) } else { Some((waiting, words)) };
@@ -434,7 +433,7 @@ impl Peer {
                 return Some((waiting, words));
             }
             Err(_) => {
-                leave(&mut self.quota, &waiting);
+                give_back(&mut self.quota, &waiting);
                 endpoints.not_sent(self.core, &words);
                 endpoints.refuse(waiting);
             }
@@ -443,14 +442,14 @@ impl Peer {
     }
 
     /// Cancels, on the core, the requests whose requesters have given up without notice.
-    pub fn cancel_gone(&mut self, watch: Watch) {
+    fn cancel_gone(&mut self, watch: Watch) {
         let Some(channel) = &mut self.channel else { return };
         for (index, asked) in self.asked.iter_mut() {
             if let Asked::Forward(waiting) = asked
                 && waiting.has_gone(watch)
             {
-                leave(&mut self.quota, waiting);
-                waiting.waits = false;
+                give_back(&mut self.quota, waiting);
+                waiting.charge = Charge::Nothing;
                 // If there is no room for the event, or it comes too early, it is sent again.
                 let _ = channel.event(operation::CANCEL, &[index]);
             }
@@ -458,9 +457,9 @@ impl Peer {
     }
 }
 
-/// Counts a request no longer to the waits for a core, if it did.
-fn leave(quota: &mut Quota, waiting: &Waiting) {
-    if waiting.waits {
+/// Returns a request's charge to the quota of the waits for a core, if it has one.
+fn give_back(quota: &mut Quota, waiting: &Waiting) {
+    if waiting.charge == Charge::Waits {
         quota.give_back(waiting.requester.process);
     }
 }

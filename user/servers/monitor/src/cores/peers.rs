@@ -105,20 +105,14 @@ impl Peers {
 
     /// Forwards requests of local programs to servers and endpoints of other cores.
     pub fn forward(&mut self, home: &mut Home) {
-        let (watch, mut may_have_missed) = (self.watch, false);
         while let Some((core, waiting, words)) = home.endpoints.next() {
-            let Some(peer) = self.get(core) else {
-                home.endpoints.refuse(waiting);
-                continue;
-            };
-            if waiting.waits && !peer.may_wait(waiting.requester) {
-                peer.cancel_gone(watch);
-                may_have_missed = true;
+            match self.get(core) {
+                Some(peer) => peer.forward(waiting, words, &mut home.endpoints),
+                None => {
+                    home.endpoints.not_sent(core, &words);
+                    home.endpoints.refuse(waiting);
+                }
             }
-            peer.forward(waiting, words, &mut home.endpoints);
-        }
-        if may_have_missed {
-            self.make_up_for_missed(home);
         }
     }
 

@@ -23,7 +23,7 @@ const WORKERS: usize = 128;
 /// Maximum number of workers in calls that can block for ever. The others are for short calls, such as killing a
 /// process that is waited for.
 const MAX_BLOCKED: usize = 112;
-/// Pseudo client of the tasks of the monitor's own, which nobody's end cancels.
+/// Pseudo client of the tasks that no process's end cancels.
 const OWN: Client = (u64::MAX, 0);
 
 /// A local requester. Its reply is made from the words of a worker or of another monitor.
@@ -75,7 +75,7 @@ pub enum Origin<W> {
     Processes(EndpointRequest),
     /// The monitor itself, for this purpose.
     Own(W),
-    /// Nobody.
+    /// Nobody: the result is dropped.
     Nobody,
 }
 

@@ -33,11 +33,10 @@ use crate::requests::local::{Listing, Local, LocalOutcome, listing, next_after};
 use crate::requests::processes;
 use crate::slots::{Arrivals, Caps, discard};
 
-/// Maximum number of requests of programs that wait for replies. The channel has room for more, which is left to the
-/// process server.
-pub const LIMIT: usize = 56;
+/// Maximum number of requests of programs that wait for replies, but for [waits](processes::waits).
+pub const LIMIT: usize = 40;
 /// Maximum number of waiting requests of the process server. Its calls have a timeout, and it may repeat them.
-const OWN_LIMIT: u32 = 4;
+pub const OWN_LIMIT: u32 = 4;
 /// Client to which requests count that may be from any process of another core.
 const UNKNOWN: Client = Client::alone(u64::MAX);
 /// Size of a thread's stack in bytes.
@@ -72,10 +71,9 @@ pub struct Waiting {
     pub powers: Powers,
     /// Set if the request was sent without waiting for a reply.
     pub is_one_way: bool,
-    /// Set if the request counts to the waits for a core ([`Peer`](crate::cores::peer::Peer)).
+    /// Set if the request [waits](processes::waits).
     pub waits: bool,
-    /// Set if the request counts to its requester here.
-    is_charged: bool,
+    pub charge: Charge,
     /// Set if the request lists names, some of which are local to this core.
     listing: Option<Listing>,
     /// Set if the request tells a server of the end of a process: the process, its family, and the number of the
@@ -83,8 +81,19 @@ pub struct Waiting {
     reported_end: Option<[u64; 3]>,
 }
 
+/// The quota to which a waiting request is charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charge {
+    /// The inbox's.
+    Inbox,
+    /// That of the waits for its core.
+    Waits,
+    /// None.
+    Nothing,
+}
+
 impl Waiting {
-    /// Returns a request that waits for its reply, and counts to its requester.
+    /// Returns a request that waits for its reply, and is charged to the inbox's quota.
     const fn new(reply: Made<Reply>, requester: Client) -> Waiting {
         Waiting {
             reply,
@@ -92,7 +101,7 @@ impl Waiting {
             powers: Powers::empty(),
             is_one_way: false,
             waits: false,
-            is_charged: true,
+            charge: Charge::Inbox,
             listing: None,
             reported_end: None,
         }
@@ -182,10 +191,10 @@ impl Inbox {
         opened.map(|thread| thread.detach()).inspect_err(|_| memory::free_slot(own))
     }
 
-    /// Counts a request no longer, because it counts to the waits for its core.
-    pub fn counts_there(&self, waiting: &mut Waiting) {
-        self.state.lock().leave(waiting.requester.process);
-        waiting.is_charged = false;
+    /// Returns a request's charge, because it has been charged to the quota of the waits for its core.
+    pub fn charge_to_waits(&self, waiting: &mut Waiting) {
+        self.state.lock().finish(waiting);
+        waiting.charge = Charge::Waits;
     }
 
     /// Removes and returns the oldest request.
@@ -233,7 +242,7 @@ impl Inbox {
     /// Aborts a waiting request: the requester gets the kernel's error, as if a server of its own core had ended.
     pub fn abort(&self, waiting: Waiting) {
         let mut state = self.state.lock();
-        state.forget_charge(&waiting);
+        state.finish(&waiting);
         state.may_not_know(waiting.reported_end);
         drop(state);
         drop(waiting.reply);
@@ -255,7 +264,7 @@ impl Inbox {
         // The requester may have given up.
         let is_delivered = waiting.reply.cap().reply(message).is_ok();
         let mut state = self.state.lock();
-        state.forget_charge(&waiting);
+        state.finish(&waiting);
         if !is_delivered || message.label() != DONE {
             state.may_not_know(waiting.reported_end);
         }
@@ -403,13 +412,11 @@ impl Inbox {
                 if let Route::Server(service, 1..) = route {
                     state.requesters.asks(requester, service);
                 }
-                let (words, waits) = (received.words().iter().copied().collect(), processes::waits(received.label()));
+                let (label, words) = (received.label(), received.words().iter().copied().collect());
                 // A requester that called waits already.
-                let is_one_way = self.watch.is_empty(reply.cap());
-                let (waiting, label) = (
-                    Waiting { powers, is_one_way, waits, listing, reported_end, ..Waiting::new(reply, requester) },
-                    received.label(),
-                );
+                let (is_one_way, waits) = (self.watch.is_empty(reply.cap()), processes::waits(label));
+                let waiting =
+                    Waiting { powers, is_one_way, waits, listing, reported_end, ..Waiting::new(reply, requester) };
                 state.arrived.push_back(Arrived { waiting, route, label, words, caps });
                 drop(state);
                 // The notification exists as long as this process.
@@ -438,9 +445,9 @@ impl State {
         }
     }
 
-    /// Returns the charge of a request that is over, if it counts here.
-    fn forget_charge(&mut self, waiting: &Waiting) {
-        if waiting.is_charged {
+    /// Returns the charge of a request that is over or charged elsewhere.
+    fn finish(&mut self, waiting: &Waiting) {
+        if waiting.charge == Charge::Inbox {
             self.leave(waiting.requester.process);
         }
     }

@@ -1,8 +1,6 @@
-//! Calls to this core's process server, and to its memory server, for any core.
-//!
-//! The process server sees the requesting process and its powers: process numbers are valid everywhere, and each core
-//! vouches for the powers of its own processes. So the process server itself decides what is permitted, as it does for
-//! processes of its own core.
+//! Calls to this core's process server with full authority, about processes that use the process servers of other cores:
+//! it admits those of other cores and vouches for its own. (Their requests are passed on by
+//! [`services`](crate::requests::services).) And the question for the memory server's totals.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -25,7 +23,7 @@ pub struct EndpointRequest {
     pub pending: Pending<Sent<Endpoint, Given>, Error>,
 }
 
-/// Returns whether a request with this label to a process server can block for ever: it waits for the end of a process
+/// Returns whether a request to a process server with this label can block for ever: it waits for the end of a process
 /// or the restart of a server.
 pub const fn waits(label: u64) -> bool {
     matches!(label, Procs::WAIT | Procs::WAIT_LIMITED | Procs::RECONNECT)
@@ -38,9 +36,9 @@ pub enum Task {
     Memory,
     /// Admission of a process of another core, with this badge, to start processes here, up to this priority.
     Admit(u64, u8),
-    /// Question for the ceiling of a process of this core, for a start on another.
+    /// Question for the ceiling of a process of this core, which wants to use another core's process server.
     Vouch(u64),
-    /// Removal of one way in which this process of another core can do so.
+    /// Removal of one of the capabilities by which this process of another core can do so.
     Forget(u64),
 }
 

@@ -250,9 +250,9 @@ impl Endpoints {
         self.inbox.refuse(waiting, Rejection::Busy);
     }
 
-    /// Counts a request no longer here, because it counts to the waits for its core.
-    pub fn counts_there(&self, waiting: &mut Waiting) {
-        self.inbox.counts_there(waiting);
+    /// Returns a request's charge, because it has been charged to the quota of the waits for its core.
+    pub fn charge_to_waits(&self, waiting: &mut Waiting) {
+        self.inbox.charge_to_waits(waiting);
     }
 
     // ── Being asked ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -55,8 +55,7 @@ impl Server {
 /// Returns the first of the strings, a program's path or name, and the strings after it.
 fn program_of(strings: &[u8]) -> Option<(&str, &[u8])> {
     let (program, arguments) = strings.split_at(strings.iter().position(|byte| *byte == 0)?);
-    let program = core::str::from_utf8(program).ok().filter(|program| !program.is_empty())?;
-    Some((program, arguments.get(1..)?)).filter(|_| strings.ends_with(&[0]))
+    Some((core::str::from_utf8(program).ok()?, arguments.get(1..)?)).filter(|_| strings.ends_with(&[0]))
 }
 
 impl ProcsService for Server {

@@ -116,14 +116,14 @@ pub fn carry_out(core: u64, number: Number, words: &[u64], home: &mut Home) -> O
         exchange::GROW => Growth::decode(words).map_err(malformed).and_then(|growth| {
             home.dispatcher.work(Work::MemoryGrant(core, number), Task::Take(growth)).map_err(|_| (Outcome::Busy, 0))
         }),
-        operation::MEMORY => home.dispatcher.memory_for(core, number).map_err(at_once),
+        operation::MEMORY if words.is_empty() => home.dispatcher.memory_for(core, number).map_err(at_once),
         _ => Err((Outcome::Malformed, 0)),
     };
     accepted.err().map(|(outcome, detail)| ended(outcome, detail))
 }
 
 impl Asked {
-    /// Returns the program that waits, if it is one.
+    /// Returns the program that waits for a forwarded request's reply.
     pub const fn waiting(&self) -> Option<&Waiting> {
         match self {
             Asked::Forward(waiting) => Some(waiting),
