@@ -117,9 +117,9 @@ pub trait MonitorService {
     /// Returns a capability to the process server of any core, with the same meaning as for that core's own processes:
     /// it identifies the caller, and what the caller prepares there and starts has it as its parent. Process builders
     /// are discarded when the caller has deleted the capability. The capability goes to the empty slot on offer.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `Internal`, `OutOfMemory`; `NotAllowed`
-    /// for a caller that is no process, `Limited` for one whose memory is limited; `NoSuchProcess`, `WrongState` for one
-    /// that has ended.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `Internal`, `OutOfMemory`;
+    /// `NotAllowed` for a caller that is no process, `Limited` for one whose memory is limited; `NoSuchProcess`,
+    /// `WrongState` for one that has ended.
     #[method(28)]
     fn processes(
         &mut self,

@@ -47,8 +47,8 @@ pub fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the machine's instructions for each unit of work on the cores of these process servers, including the start and the end of the
-/// processes.
+/// Returns the machine's instructions for each unit of work on the cores of these process servers, including the start
+/// and the end of the processes.
 fn cost(servers: &[Procs]) -> Result<u64, String> {
     let start = instructions();
     let mut workers = Vec::new();

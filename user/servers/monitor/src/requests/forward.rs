@@ -84,11 +84,11 @@ pub struct Waiting {
 /// The quota to which a waiting request is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charge {
-    /// The inbox's.
+    /// The inbox's quota.
     Inbox,
-    /// That of the waits for its core.
+    /// The quota of the waits for its core.
     Waits,
-    /// None.
+    /// No quota.
     Nothing,
 }
 

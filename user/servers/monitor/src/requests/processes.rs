@@ -1,6 +1,6 @@
-//! Calls to this core's process server with full authority, about processes that use the process servers of other cores:
-//! it admits those of other cores and vouches for its own. (Their requests are passed on by
-//! [`services`](crate::requests::services).) And the question for the memory server's totals.
+//! Calls to this core's process server with full authority, about processes that use the process servers of other
+//! cores: those of other cores are admitted, and the ceilings of its own are asked for. Their requests are passed on by
+//! [`services`](crate::requests::services). Also the question for the memory server's totals.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
