@@ -21,6 +21,7 @@
 //! reach      attacks on what others hold, and on other cores
 //! elsewhere  floods from another core
 //! limits     limits of programs started on another core
+//! waits      waits for processes of another core
 //! bystander  a busy program of the first core, which keeps its share
 //! turns      events with which the emulator gives each core its turns
 //! ```
@@ -50,6 +51,7 @@ mod rings;
 mod servers;
 mod trees;
 mod turns;
+mod waits;
 
 use alloc::format;
 use core::fmt::Debug;
@@ -177,6 +179,7 @@ const ATTACKS: &[&[Attack]] = &[
     floods::ATTACKS,
     elsewhere::ATTACKS,
     limits::ATTACKS,
+    waits::ATTACKS,
 ];
 
 /// Body of a process that is part of an attack.
@@ -210,6 +213,8 @@ const PARTS: &[(&str, Part)] = &[
     ("count-proxies", limits::count_proxies),
     ("leave-files", leavers::leave_files),
     ("take-capacity", capacity::take_capacity),
+    ("wait-elsewhere", waits::wait_elsewhere),
+    ("fill-channel", waits::fill_channel),
 ];
 
 /// Runs all attacks, prints a line for each, and powers the machine off.

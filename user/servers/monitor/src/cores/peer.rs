@@ -12,7 +12,7 @@ use tench_monitor::message::line::{Growth, operation as exchange};
 use tench_monitor::message::{Event, Words, operation};
 use tench_monitor_interface::protocol::{Error, State};
 use tench_protocol::Port;
-use tench_quota::Quota;
+use tench_quota::{Client, Quota};
 use tench_sys::Instant;
 
 use crate::cores::channel::{Channel, IN_FLIGHT};
@@ -335,6 +335,11 @@ impl Peer {
         self.knows
     }
 
+    /// Returns whether one more of a client's threads may wait for the end of a process there.
+    pub fn may_wait(&self, requester: Client) -> bool {
+        self.quota.may_take(requester)
+    }
+
     /// Sends a request, and returns the number under which it is to be put into the table.
     #[inline]
     fn request(&mut self, operation: u16, words: &[u64]) -> Result<Number, Error> {
@@ -442,7 +447,7 @@ impl Peer {
     }
 
     /// Cancels, on the core, the requests whose requesters have given up without notice.
-    fn cancel_gone(&mut self, watch: Watch) {
+    pub fn cancel_gone(&mut self, watch: Watch) {
         let Some(channel) = &mut self.channel else { return };
         for (index, asked) in self.asked.iter_mut() {
             if let Asked::Forward(waiting) = asked

@@ -105,14 +105,22 @@ impl Peers {
 
     /// Forwards requests of local programs to servers and endpoints of other cores.
     pub fn forward(&mut self, home: &mut Home) {
+        let (watch, mut searched) = (self.watch, None);
         while let Some((core, waiting, words)) = home.endpoints.next() {
-            match self.get(core) {
-                Some(peer) => peer.forward(waiting, words, &mut home.endpoints),
-                None => {
-                    home.endpoints.not_sent(core, &words);
-                    home.endpoints.refuse(waiting);
-                }
+            let Some(peer) = self.get(core) else {
+                home.endpoints.not_sent(core, &words);
+                home.endpoints.refuse(waiting);
+                continue;
+            };
+            // The search takes long, and finds nothing if it was made just now.
+            if waiting.waits && searched != Some(core) && !peer.may_wait(waiting.requester) {
+                peer.cancel_gone(watch);
+                searched = Some(core);
             }
+            peer.forward(waiting, words, &mut home.endpoints);
+        }
+        if searched.is_some() {
+            self.make_up_for_missed(home);
         }
     }
 

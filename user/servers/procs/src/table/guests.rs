@@ -1,9 +1,8 @@
 //! Guests are processes of other cores that may start processes here; each has a ceiling for their priority.
 //!
 //! The ceiling of a local process is in its record; that of a process of another core is known to the process server
-//! there. The monitors transmit it when they export a capability to this server to such a process, or start something
-//! in its name, and report when each of these is over. No other process of another core can start anything here:
-//! requests with a leftover copy are refused.
+//! there. The monitors transmit it when they export a capability to this server to such a process, and report when that
+//! is gone. No other process of another core can start anything here: requests with a leftover copy are refused.
 
 use alloc::collections::BTreeMap;
 
@@ -16,7 +15,7 @@ pub const MAX_GUESTS: usize = 2048;
 /// A process of another core.
 struct Guest {
     ceiling: u8,
-    /// Number of capabilities and requests through which the guest may start something.
+    /// Number of capabilities through which the guest may start something.
     ways: u64,
 }
 
