@@ -37,8 +37,10 @@ const OWN: usize = 4;
 const FRAME_BITS: u64 = 12;
 /// Log2 of the size of the memory that each agent lends.
 const LENT_BITS: u32 = 14;
-/// Number of agents on each core in the first run, which is to be busier than the second.
+/// Number of agents on each core in the first runs, which are to be busier than the one that counts.
 const CROWD: usize = 2;
+/// Maximum number of the busy runs, the last of which must leave all free memory as it was.
+const CROWDED_RUNS: u64 = 8;
 /// Minimum time in milliseconds that an agent runs before it is killed.
 const KILLED_AFTER: u64 = 20;
 /// Maximum number of others' capabilities that an agent keeps.
@@ -58,10 +60,18 @@ pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<
     };
     cores.iter().try_for_each(|core| procs(monitor, *core).map(drop))?;
     let crowd: Vec<u64> = cores.iter().flat_map(|core| [*core; CROWD]).collect();
-    run(monitor, &crowd, steps, seed, kills)?;
+    // The monitors grow to what a busier run takes, and keep that.
+    let settles = |attempt: u64| -> Result<bool, String> {
+        quiet(monitor)?;
+        let before = free()?;
+        run(monitor, &crowd, steps, seed + attempt, kills)?;
+        Ok(until(|| free().is_ok_and(|after| after == before)).is_ok())
+    };
+    let mut attempts = 0..CROWDED_RUNS;
+    while !settles(attempts.next().ok_or("free memory changes with each busy run")?)? {}
     let others = rests(monitor, &cores)?;
     let (held, before) = (quiet(monitor)?, free()?);
-    let sent = run(monitor, &cores, steps, seed + 1, kills)?;
+    let sent = run(monitor, &cores, steps, seed + CROWDED_RUNS, kills)?;
     println!("{} agents made {steps} steps each: {sent} capabilities sent", cores.len());
     settled(monitor, &held)?;
     if until(|| free().is_ok_and(|after| after == before)).is_err() {
