@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod cases;
+mod conflicts;
 mod layers;
 mod lengths;
 mod random;
