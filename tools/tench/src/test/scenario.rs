@@ -30,7 +30,7 @@ const SYSTEMS: [&str; 2] = ["default", "fixtures"];
 const DIRECTORY: &str = "tests/scenarios";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(600) };
 /// Patience with a session in parallel.
-const PATIENCE_IN_PARALLEL: Patience = Patience { silence: Duration::from_secs(45), total: Duration::from_secs(45) };
+const PATIENCE_IN_PARALLEL: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(180) };
 
 /// A scenario's file.
 pub struct Scenario {
