@@ -60,10 +60,9 @@ operations! {
     /// Errors: `NoReplyObject` (none is bound or named; an endpoint needs one), `ReplyInUse` (it holds a caller, or
     /// another thread uses it), `TimedOut`, `Aborted`.
     Receive = 2;
-    /// **Send** a message and wait until it is received; there is no reply. `cap` endpoint (`WRITE`; `GRANT` to send
-    /// capabilities), tag, words; `x12` deadline if tag `D`.
-    /// Errors: `CallsOnly` (a thread serves the endpoint), `MessageTooLong`, `NoIpcBuffer`, `TimedOut`, `Aborted`.
-    Send = 3;
+    /// **Return from an upcall**: load all registers from the caller's IPC buffer and clear `upcall_running`.
+    /// Errors: `NoIpcBuffer`.
+    UpcallReturn = 3;
     /// **Send if a receiver waits**; otherwise fail with `WouldBlock`. All else as `Send`.
     TrySend = 4;
     /// **Receive if a message or signal is waiting**; otherwise fail with `WouldBlock`. All else as `Receive`.
@@ -77,6 +76,10 @@ operations! {
     /// the bound receiver wakes. `cap` notification (`WRITE`), or a doorbell (`WRITE`), whose core is interrupted on
     /// the doorbell's line. Never waits.
     Signal = 8;
+    /// **Send** a message and wait until it is received; there is no reply. `cap` endpoint (`WRITE`; `GRANT` to send
+    /// capabilities), tag, words; `x12` deadline if tag `D`.
+    /// Errors: `CallsOnly` (a thread serves the endpoint), `MessageTooLong`, `NoIpcBuffer`, `TimedOut`, `Aborted`.
+    Send = 9;
 
     // ── Untyped memory ───────────────────────────────────────────────────────────────────────────────────────────
     /// **Retype** part of an untyped into `count` objects side by side. `cap` untyped (`WRITE`), x1
@@ -215,9 +218,6 @@ operations! {
     /// run), x3 ticks that its own scheduling context has consumed, x4 deepest use of its kernel stack in bytes, x5 the
     /// fault address if it is `Faulted`, x6 the address of the faulting instruction, x7 syndrome.
     ThreadQuery = 71;
-    /// **Return from an upcall**: load all registers from the caller's IPC buffer and clear `upcall_running`.
-    /// Errors: `NoIpcBuffer`.
-    UpcallReturn = 72;
     /// **Serve** an endpoint: from now on the first sender in the endpoint's queue helps the thread, as does the caller
     /// whose message the thread has received last: the thread runs on that sender's scheduling context if it has a
     /// higher priority. `cap` thread (`WRITE`), x1 endpoint (`READ`; 0: none), x2 depth: how many servers deep its own

@@ -242,7 +242,7 @@ fn start_thread<A: Arch>(
         let source = slot_in(k, node, address)?;
         thread::binding::adopt(k, first, binding, source);
     }
-    k.get(first).ipc_buffer = buffer;
+    k.get(first).set_ipc_buffer(buffer);
     let t = k.get(first);
     t.registers.pc = plan.header.entry;
     t.registers.sp = address::STACK_TOP;

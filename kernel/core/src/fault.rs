@@ -16,7 +16,7 @@ use crate::{Arch, Kernel, account, fast, preemption_point, scheduler};
 pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Thread> {
     let thread = k.current();
     k.get(thread).fault = report;
-    if !upcall(k, thread, class, &report) {
+    if k.get(thread).has_upcalls == 0 || !upcall(k, thread, class, &report) {
         if let Some(handler) = fast::fault(k, thread, class) {
             return handler;
         }
@@ -74,7 +74,10 @@ pub fn timeout<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// Starts the upcall for this class, if there is one and no upcall is running.
+/// Starts the upcall for this class, if there is one and no upcall is running. (An architecture may do the same for its
+/// commonest classes without coming here.)
+#[cold]
+#[inline(never)]
 fn upcall<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class, report: &Report) -> bool {
     let t = k.get(thread);
     let target = t.fault_targets[class as usize];

@@ -16,6 +16,7 @@ pub mod control;
 use core::mem::offset_of;
 
 use tench_abi::fault::{Class, Registers, Report};
+use tench_abi::message::IpcBuffer;
 use tench_abi::object::THREAD_BITS;
 use tench_abi::{Error, Kind, Rights};
 
@@ -260,6 +261,8 @@ pub struct Thread {
     pub cap: i16,
     /// Kernel virtual address of the IPC buffer; 0 for none.
     pub ipc_buffer: usize,
+    /// Kernel virtual address of the registers in the IPC buffer; 0 for none.
+    pub upcall_registers: usize,
     /// The bound notification.
     pub notification: Option<Ref<Notification>>,
     /// Ticks left of the time slice when the thread was preempted; 0 if it begins a new one.
@@ -276,6 +279,8 @@ pub struct Thread {
     pub membership: crate::account::Membership,
     /// The endpoint that the thread serves.
     pub served: Option<Ref<Endpoint>>,
+    /// Not 0 if the thread has an upcall for a class of faults ([`fault_targets`](Self::fault_targets)).
+    pub has_upcalls: u64,
     /// Upcalls, by class of faults.
     pub fault_targets: [FaultTarget; Class::COUNT],
     /// Slots of the thread's bindings ([`Binding`]).
@@ -336,6 +341,12 @@ impl Thread {
         // SAFETY: `priority`, `height`, `spare`, `blockers` and `scheduling` lie there without padding (asserted
         // above).
         unsafe { first.cast::<[u64; 2]>().read() }
+    }
+
+    /// Sets the address of the thread's IPC buffer; 0 for none.
+    pub const fn set_ipc_buffer(&mut self, address: usize) {
+        self.ipc_buffer = address;
+        self.upcall_registers = if address == 0 { 0 } else { address + offset_of!(IpcBuffer, registers) };
     }
 
     /// Sets the thread's scheduling state. `standing` comes from [`Thread::standing`] or from [`Base::standing`].

@@ -152,8 +152,11 @@ el0_call_other:
     b.hi tench_slow_call
     cmp x10, #7
     b.eq tench_fast_yield
-    cmp x10, #2
-    b.eq tench_fast_receive
+    cmp x10, #{UPCALL_RETURN}
+    b.lo tench_fast_receive         // Receive, the only one left below
+.if {MEASURING} == 0
+    b.eq upcall_return
+.endif
 
 // x0, x1, x10 as the caller had them, x2 = thread, the rest saved. A fast path has used the stack, which is given up, and
 // the registers that a call preserves.
@@ -290,10 +293,123 @@ tench_switch:
     b tench_resume
 
 el0_exception:
+.if {MEASURING} == 0
+    ldr x17, [sp, #{HAS_UPCALLS}]
+    cbnz x17, upcall
+.endif
+el0_exception_in_rust:
     save_all_but_16_17
     mov x0, sp
     bl tench_exception
     b tench_resume
+
+.if {MEASURING} == 0
+// A data abort or foreign system call of a thread that has upcalls, as `fault::upcall` handles it: the registers go to
+// the thread's IPC buffer, and x0..x3 hold the report. All others stay as they are.
+upcall:
+    stp x0, x1, [sp, #0]
+    stp x2, x3, [sp, #16]
+    mrs x1, esr_el1
+    mov x2, #{PAGE_FAULT}
+    lsr x0, x1, #26
+    cmp x0, #{DATA_ABORT}
+    b.eq 1f
+    mov x2, #{FOREIGN_CALL}
+    cmp x0, #{SVC}
+    b.ne no_upcall
+1:  add x3, sp, x2, lsl #4
+    ldr x17, [x3, #{TARGETS}]       // entry point
+    ldr x16, [sp, #{UPCALL_REGISTERS}]
+    cbz x17, no_upcall
+    cbz x16, no_upcall
+    ldr x0, [x16, #{RUNNING}]
+    cbnz x0, no_upcall
+
+    // Point of no return.
+    stp x4, x5, [x16, #32]
+    stp x6, x7, [x16, #48]
+    stp x8, x9, [x16, #64]
+    stp x10, x11, [x16, #80]
+    stp x12, x13, [x16, #96]
+    stp x14, x15, [x16, #112]
+    stp x18, x19, [x16, #144]
+    stp x20, x21, [x16, #160]
+    stp x22, x23, [x16, #176]
+    stp x24, x25, [x16, #192]
+    stp x26, x27, [x16, #208]
+    stp x28, x29, [x16, #224]
+    mrs x0, sp_el0
+    stp x30, x0, [x16, #240]
+    ldr x3, [x3, #{TARGETS} + 8]    // stack, or 0 for the present one
+    cbz x3, 2f
+    msr sp_el0, x3
+2:  mrs x0, elr_el1
+    mrs x3, spsr_el1
+    stp x0, x3, [x16, #{PC}]
+    mrs x3, tpidr_el0
+    str x3, [x16, #{POINTER}]
+    msr elr_el1, x17
+    ldp x3, x17, [sp, #0]
+    stp x3, x17, [x16, #0]
+    ldp x3, x17, [sp, #16]
+    stp x3, x17, [x16, #16]
+    ldp x3, x17, [sp, #128]
+    stp x3, x17, [x16, #128]
+    mov x3, x1                      // syndrome
+    mrs x1, far_el1
+    mov x17, #1
+    str x17, [x16, #{RUNNING}]
+    cmp x2, #{PAGE_FAULT}
+    b.eq 3f
+    and x3, x3, #0xffff
+    sub x0, x0, #4
+    mov x1, #0
+3:  stp x2, x1, [sp, #{FAULT}]
+    stp x0, x3, [sp, #{FAULT} + 16]
+    stp x2, x1, [x16, #{BUFFER_FAULT}]
+    stp x0, x3, [x16, #{BUFFER_FAULT} + 16]
+    mov x16, x0
+    mov x0, x2
+    mov x2, x16
+    ldp x16, x17, [sp, #128]
+    eret
+
+no_upcall:
+    ldp x0, x1, [sp, #0]
+    ldp x2, x3, [sp, #16]
+    b el0_exception_in_rust
+
+// The return from an upcall, as `fault::upcall_return` performs it: all registers come from the IPC buffer, which the
+// program has written. Any values are valid but for the flags.
+upcall_return:
+    ldr x16, [sp, #{UPCALL_REGISTERS}]
+    cbz x16, tench_slow_call
+    str xzr, [x16, #{RUNNING}]
+    ldp x17, x0, [x16, #{PC}]
+    and x0, x0, #0xf0000000
+    msr elr_el1, x17
+    msr spsr_el1, x0
+    ldr x17, [x16, #{POINTER}]
+    msr tpidr_el0, x17
+    ldp x30, x17, [x16, #240]
+    msr sp_el0, x17
+    ldp x0, x1, [x16, #0]
+    ldp x2, x3, [x16, #16]
+    ldp x4, x5, [x16, #32]
+    ldp x6, x7, [x16, #48]
+    ldp x8, x9, [x16, #64]
+    ldp x10, x11, [x16, #80]
+    ldp x12, x13, [x16, #96]
+    ldp x14, x15, [x16, #112]
+    ldp x18, x19, [x16, #144]
+    ldp x20, x21, [x16, #160]
+    ldp x22, x23, [x16, #176]
+    ldp x24, x25, [x16, #192]
+    ldp x26, x27, [x16, #208]
+    ldp x28, x29, [x16, #224]
+    ldp x16, x17, [x16, #128]
+    eret
+.endif
 
 el1_irq_body:
     mrs x0, elr_el1

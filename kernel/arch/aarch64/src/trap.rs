@@ -15,10 +15,11 @@ use core::ptr::NonNull;
 
 use tench_abi::Operation;
 use tench_abi::fault::{Class, Registers, Report};
+use tench_abi::message::IpcBuffer;
 use tench_abi::object::entry_path;
 use tench_kernel::latency_tracer::{self, LatencyTracer, edge};
 use tench_kernel::slot::Slot;
-use tench_kernel::thread::Thread;
+use tench_kernel::thread::{FaultTarget, Thread};
 use tench_kernel::{Arch, Kernel, Ref, State, entry, fast, float, scheduler};
 
 use crate::Machine;
@@ -31,6 +32,17 @@ core::arch::global_asm!(
     POINTER = const offset_of!(Registers, thread_pointer),
     FULL = const offset_of!(Thread, full_restore),
     KERNEL_SP = const offset_of!(Thread, kernel_stack_pointer),
+    HAS_UPCALLS = const offset_of!(Thread, has_upcalls),
+    TARGETS = const offset_of!(Thread, fault_targets),
+    FAULT = const offset_of!(Thread, fault),
+    UPCALL_REGISTERS = const offset_of!(Thread, upcall_registers),
+    BUFFER_FAULT = const offset_of!(IpcBuffer, fault) as isize - offset_of!(IpcBuffer, registers) as isize,
+    RUNNING = const offset_of!(IpcBuffer, upcall_running) as isize - offset_of!(IpcBuffer, registers) as isize,
+    PAGE_FAULT = const Class::PageFault as u64,
+    FOREIGN_CALL = const Class::ForeignCall as u64,
+    DATA_ABORT = const class::DATA_ABORT,
+    SVC = const class::SVC,
+    UPCALL_RETURN = const Operation::UpcallReturn as u64,
     MEASURING = const latency_tracer::MEASURING as usize,
     START = const TRACER + offset_of!(LatencyTracer, start),
     PATH = const TRACER + offset_of!(LatencyTracer, path),
@@ -47,6 +59,9 @@ const TRACER: usize = offset_of!(State<Machine>, latency_tracer);
 const TRACER: usize = 0;
 
 const _: () = assert!(offset_of!(Thread, registers) == 0 && offset_of!(Registers, x) == 0);
+// The assembly stores a report in pairs, and finds an upcall by its class.
+const _: () =
+    assert!(size_of::<Report>() == 32 && offset_of!(Report, instruction) == 16 && size_of::<FaultTarget>() == 16);
 
 /// Registers at a fatal exception, in the order in which the assembly stores them.
 #[derive(Clone, Copy)]

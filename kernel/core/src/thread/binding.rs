@@ -99,7 +99,8 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outc
     adopt(k, thread, Binding::AddressSpace, c.root);
     if let Some((frame, offset)) = c.buffer {
         adopt(k, thread, Binding::IpcBuffer, frame);
-        k.get(thread).ipc_buffer = k.slot(frame).cap.object + offset;
+        let buffer = k.slot(frame).cap.object + offset;
+        k.get(thread).set_ipc_buffer(buffer);
     }
     Ok(Outcome::Done)
 }
@@ -278,7 +279,7 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
                 k.arch().load_space(empty);
             }
         }
-        Binding::IpcBuffer => k.get(thread).ipc_buffer = 0,
+        Binding::IpcBuffer => k.get(thread).set_ipc_buffer(0),
         Binding::Scheduling => {
             account::transfer_time(k, thread);
             // SAFETY: the binding's capability is still alive, so is its object (also below).
@@ -394,5 +395,7 @@ pub fn faults<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome
     if let Some(place) = k.get(thread).fault_targets.get_mut(class as usize) {
         *place = target;
     }
+    let t = k.get(thread);
+    t.has_upcalls = t.fault_targets.iter().any(|target| target.entry != 0).into();
     Ok(Outcome::Done)
 }
