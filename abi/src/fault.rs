@@ -1,5 +1,7 @@
 //! Faults and foreign system calls: classes, reports, and the registers that travel with them.
 
+use crate::message::REGISTER_WORDS;
+
 /// A class of faults. A thread can direct each class to an upcall or endpoint of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u64)]
@@ -36,8 +38,8 @@ impl Class {
     }
 }
 
-/// Description of a fault. In a fault message these are words 0..4 (label = class, `K` set in the tag); in an upcall
-/// they lie in the IPC buffer.
+/// Description of a fault. In a fault message these are words 0..4 (label = class, `K` set in the tag), but for a
+/// [`ForeignCall`]; in an upcall they lie in the IPC buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Report {
@@ -51,6 +53,45 @@ pub struct Report {
     /// The architecture's syndrome (AArch64: `ESR_EL1`). Foreign call: the immediate. Timeout: a constant of
     /// [`timeout`].
     pub syndrome: u64,
+}
+
+impl Report {
+    /// Returns the report that a fault message carries, from its label and its first words.
+    pub const fn of_message(label: u64, words: &[u64; REGISTER_WORDS]) -> Report {
+        let class = label & 0xffff;
+        if class != Class::ForeignCall as u64 {
+            return Report { class, address: words[1], instruction: words[2], syndrome: words[3] };
+        }
+        let call = ForeignCall::of_message(label, words);
+        Report { class, address: 0, instruction: call.instruction, syndrome: call.immediate }
+    }
+}
+
+/// A foreign system call as its handler receives it. The message has eight words: the number, the arguments and the
+/// instruction's address; the immediate lies above the class in the label. All other registers stay with the thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForeignCall {
+    /// `x8`, by convention the number of the call.
+    pub number: u64,
+    /// `x0`..`x5`.
+    pub arguments: [u64; 6],
+    /// Address of the `svc`.
+    pub instruction: u64,
+    /// Immediate of the `svc`, 0 on Linux.
+    pub immediate: u64,
+}
+
+impl ForeignCall {
+    /// Returns the call that a message of this class carries, from its label and words.
+    pub const fn of_message(label: u64, words: &[u64; REGISTER_WORDS]) -> ForeignCall {
+        let [number, a, b, c, d, e, f, instruction] = *words;
+        ForeignCall { number, arguments: [a, b, c, d, e, f], instruction, immediate: label >> 16 }
+    }
+
+    /// Returns the label of a message that carries the call.
+    pub const fn label(immediate: u64) -> u64 {
+        Class::ForeignCall as u64 | immediate << 16
+    }
 }
 
 /// Kind of a faulting access.
@@ -131,6 +172,5 @@ pub mod timeout {
 
 /// Number of words of a fault message: those of [`Report`].
 pub const MESSAGE_WORDS: usize = 4;
-/// Number of words of a foreign call's message: those of [`Report`], then `x0`..`x8`. The words beyond the eighth are
-/// delivered only to a receiver with an IPC buffer.
-pub const FOREIGN_WORDS: usize = 13;
+/// Number of words of a foreign call's message ([`ForeignCall`]).
+pub const FOREIGN_WORDS: usize = REGISTER_WORDS;

@@ -222,26 +222,35 @@ pub fn fault<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> O
     }
     // SAFETY: an odd head is a live receiver's address plus 1.
     let receiver = unsafe { Ref::<Thread>::at_unchecked(head & !1) };
-    let r = k.get(receiver);
-    let (next, uses_float) = (r.next, r.fast_reply.is_none());
-    let reply = if uses_float { special::reply_of_user_of_float(r)? } else { r.fast_reply? };
+    match k.get(receiver).fast_reply {
+        Some(reply) => hand_over_fault(k, thread, (endpoint, badge), (receiver, reply)),
+        None => special::fault(k, thread, (endpoint, badge), receiver),
+    }
+}
+
+/// Hands a fault of the running thread over to its handler, which waits. On `None`, nothing was written.
+#[inline(always)]
+fn hand_over_fault<A: Arch>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+    (endpoint, badge): (Ref<Endpoint>, u64),
+    (handler, reply): (Ref<Thread>, Ref<Reply>),
+) -> Option<Ref<Thread>> {
+    let next = k.get(handler).next;
     let standing = help(k, thread)?;
     // ── Point of no return ──
-    k.get(receiver).set_standing(standing);
-    if uses_float {
-        float::go_on(k, receiver);
-    }
+    k.get(handler).set_standing(standing);
     let t = k.get(thread);
     t.badge = badge;
     t.may_grant = false;
     t.purpose = Purpose::Fault;
     t.blockers |= blocker::FAULT;
-    meet(k, thread, endpoint, receiver, (reply, next));
-    fault::transfer(k, thread, receiver);
-    let x = &mut k.get(receiver).registers.x;
+    meet(k, thread, endpoint, handler, (reply, next));
+    fault::transfer(k, thread, handler);
+    let x = &mut k.get(handler).registers.x;
     (x[0], x[10]) = (0, badge);
-    scheduler::hand_to(k, thread, receiver);
-    Some(receiver)
+    scheduler::hand_to(k, thread, handler);
+    Some(handler)
 }
 
 /// Fast path of `ReplyReceive` to a caller that can run at once, if no message waits. `LONG` is the value of

@@ -1,7 +1,9 @@
 //! Faults and foreign system calls: one mechanism for both, an upcall in the thread's own address space or a call to an
 //! endpoint on the thread's behalf.
 
-use tench_abi::fault::{Class, FOREIGN_WORDS, MESSAGE_WORDS, Report, reply as label, timeout as timeout_cause};
+use tench_abi::fault::{
+    Class, FOREIGN_WORDS, ForeignCall, MESSAGE_WORDS, Report, reply as label, timeout as timeout_cause,
+};
 use tench_abi::message::REGISTER_WORDS;
 use tench_abi::{Kind, Rights, Tag};
 
@@ -134,28 +136,17 @@ pub fn receive<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Th
 pub fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>) {
     let t = k.get(sender);
     let report = t.fault;
-    let foreign = report.class == Class::ForeignCall as u64;
-    let arguments: [u64; 9] = core::array::from_fn(|i| t.registers.x[i]);
-    let receiver_buffer = Buffer::of(k, receiver);
-    let mut length = MESSAGE_WORDS;
-    let x = &mut k.get(receiver).registers.x;
-    x[2] = report.class;
-    x[3] = report.address;
-    x[4] = report.instruction;
-    x[5] = report.syndrome;
-    if foreign {
-        x[6..10].copy_from_slice(&arguments[..4]);
-        length = REGISTER_WORDS;
-        if let Some(buffer) = receiver_buffer {
-            length = FOREIGN_WORDS;
-            for (i, word) in arguments[4..].iter().enumerate() {
-                buffer.set_word(REGISTER_WORDS + i, *word);
-            }
-        }
+    let (words, tag) = if report.class == Class::ForeignCall as u64 {
+        let x = &t.registers.x;
+        let words = [x[8], x[0], x[1], x[2], x[3], x[4], x[5], report.instruction];
+        (words, Tag::new(ForeignCall::label(report.syndrome), FOREIGN_WORDS))
     } else {
-        x[6..10].fill(0);
-    }
-    x[1] = Tag::new(report.class, length).with(Tag::KERNEL).0;
+        let words = [report.class, report.address, report.instruction, report.syndrome, 0, 0, 0, 0];
+        (words, Tag::new(report.class, MESSAGE_WORDS))
+    };
+    let x = &mut k.get(receiver).registers.x;
+    x[1] = tag.with(Tag::KERNEL).0;
+    x[2..2 + REGISTER_WORDS].copy_from_slice(&words);
 }
 
 /// Applies the handler's reply to a fault: the thread continues, with all its registers, or stays stopped.

@@ -65,12 +65,6 @@ impl Buffer {
         unsafe { k.arch().copy(self.address + first, to.address + first, words) };
     }
 
-    /// Writes a message word.
-    pub fn set_word(self, index: usize, word: u64) {
-        assert!(index < MAX_WORDS);
-        self.write(offset_of!(IpcBuffer, words) + index * size_of::<u64>(), word);
-    }
-
     /// Returns the address of the capability that the thread sends as number `index`.
     pub fn sent_cap(self, index: usize) -> u32 {
         assert!(index < MAX_CAPS);

@@ -1,9 +1,9 @@
 //! Tests that registers survive whatever happens to a thread.
 
-use tench::abi::fault::{Class, reply};
+use tench::abi::fault::{Class, ForeignCall, reply};
 use tench::abi::object::ThreadState;
 use tench::abi::{Operation, Tag};
-use tench::sys::{Cap, Endpoint, Message, Wait, ipc::BOUND_REPLY, thread::yield_now};
+use tench::sys::{Cap, Endpoint, Message, Received, Wait, ipc::BOUND_REPLY, thread::yield_now};
 
 use crate::assembly::{dump_vectors, fill_vectors, probe};
 use crate::case::{Case, Outcome};
@@ -131,13 +131,18 @@ fn foreign(stage: &mut Stage) -> Outcome {
     worker.thread.resume()?;
     let received = endpoint.receive(Wait::until(patience()))?;
     let given = pattern(13);
-    equal!(received.words().len(), 13);
-    equal!(received.words()[4..], given[..9]);
-    equal!((received.word(0), received.word(3)), (2, 7));
+    equal!(received.words().len(), 8);
+    let call = foreign_call(&received);
+    equal!((call.number, &call.arguments[..], call.immediate), (given[8], &given[..6], 7));
     endpoint.reply_receive(&Message::new(reply::RESUME), Wait::until(patience()))?;
     BOUND_REPLY.reply(&Message::with_words(reply::RESULT, &[0x1234]))?;
     equal!(worker.join()?, (given, true, 0x1234, true));
     Ok(())
+}
+
+/// Returns the foreign system call that a message carries.
+fn foreign_call(received: &Received) -> ForeignCall {
+    ForeignCall::of_message(received.tag().label(), &core::array::from_fn(|i| received.word(i)))
 }
 
 fn foreign_again(stage: &mut Stage) -> Outcome {
@@ -149,7 +154,8 @@ fn foreign_again(stage: &mut Stage) -> Outcome {
     worker.thread.resume()?;
     let made = |endpoint: Cap<Endpoint>| -> Outcome {
         let received = endpoint.try_receive(Wait::FOREVER)?;
-        equal!(received.words()[4..], pattern(13)[..9]);
+        let call = foreign_call(&received);
+        equal!((call.number, &call.arguments[..]), (pattern(13)[8], &pattern(13)[..6]));
         Ok(())
     };
     // It waits for the handler, and is suspended.

@@ -202,7 +202,7 @@ fn a_foreign_call_is_made_again_unless_it_was_received() {
         assert_eq!((pc(&mut m), m.current()), (CALL.instruction, handler), "nobody has the call yet");
         if is_received {
             m.call(Operation::Receive, &[endpoint, 0]);
-            assert_eq!(m.results(handler).ok()[4], CALL.instruction);
+            assert_eq!(m.results(handler).ok()[9], CALL.instruction);
         }
         m.call(Operation::ThreadSuspend, &[at(slot::THREAD)]).ok();
         assert_eq!(pc(&mut m), if is_received { next } else { CALL.instruction });

@@ -6,8 +6,8 @@
 use tench_abi::{Rights, Tag};
 
 use super::{
-    FLAGS, Fast, Handoff, INVALID, REASON, deliver, help, is_long, is_plain, meet, reply_at, slot as slot_at,
-    uses_float_only, wait_again,
+    FLAGS, Fast, Handoff, INVALID, REASON, deliver, hand_over_fault, help, is_long, is_plain, meet, reply_at,
+    slot as slot_at, uses_float_only, wait_again,
 };
 use crate::object::{Endpoint, Ref, Reply};
 use crate::slot::{Slot, flag};
@@ -127,8 +127,24 @@ fn answer<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, repl
 /// Returns the reply object with which a thread waits that uses the floating-point unit, if that is the only reason why
 /// it has no [`fast_reply`](Thread::fast_reply).
 #[inline(always)]
-pub fn reply_of_user_of_float(t: &Thread) -> Option<Ref<Reply>> {
+fn reply_of_user_of_float(t: &Thread) -> Option<Ref<Reply>> {
     if t.blockers == blocker::FLOAT && !t.deferred { t.receive_reply } else { None }
+}
+
+/// Fast path of a fault of the running thread whose handler, which waits, uses the floating-point unit. On `None`, nothing
+/// was written.
+#[cold]
+#[inline(never)]
+pub fn fault<A: Arch>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+    place: (Ref<Endpoint>, u64),
+    handler: Ref<Thread>,
+) -> Option<Ref<Thread>> {
+    let reply = reply_of_user_of_float(k.get(handler))?;
+    let next = hand_over_fault(k, thread, place, (handler, reply))?;
+    float::go_on(k, handler);
+    Some(next)
 }
 
 /// Fast path of `Call` through the capability in this slot, to a waiting server that uses the floating-point unit.

@@ -61,8 +61,7 @@ impl<P: Policy> Server<P> {
 
     /// Handles a fault, and writes the reply.
     fn fault(&mut self, message: &Received, reply: &mut Message) -> Flow {
-        let [class, address, instruction, syndrome] = core::array::from_fn(|index| message.word(index));
-        let report = Report { class, address, instruction, syndrome };
+        let report = Report::of_message(message.tag().label(), &core::array::from_fn(|index| message.word(index)));
         let client = Caller::of_badge(message.badge());
         reply.restart(match self.pager.fault(client, &report) {
             Ok(()) => reply::RESUME,

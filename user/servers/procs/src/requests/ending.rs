@@ -85,12 +85,7 @@ impl Server {
 
     /// Ends the process of a thread that has faulted; the reply stops the thread.
     pub(super) fn fault_message(&mut self, message: &Received, reply: &mut Message) {
-        let report = Report {
-            class: message.word(0),
-            address: message.word(1),
-            instruction: message.word(2),
-            syndrome: message.word(3),
-        };
+        let report = Report::of_message(message.tag().label(), &core::array::from_fn(|i| message.word(i)));
         // If this server knows no such process, the thread is stopped all the same.
         let _ = self.faulted(identity(message.badge()), report, None);
         reply.restart(STOP);
