@@ -291,7 +291,6 @@ pub fn first_unlimited<A: Arch>(k: &mut Kernel<A>, priority: i16) -> Option<Ref<
 #[inline]
 pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, first: Ref<Thread>) -> Ref<Thread> {
     let priority = k.get(thread).priority as u8;
-    let Some(last) = k.state().ready[priority as usize].tail else { return thread };
     let t = k.get(first);
     t.queued = false;
     let second = t.next.take();
@@ -302,8 +301,11 @@ pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, firs
     let (head, previous) = match second {
         Some(second) => {
             k.get(second).previous = None;
-            k.get(last).next = Some(thread);
-            (second, Some(last))
+            let last = k.state().ready[priority as usize].tail;
+            if let Some(last) = last {
+                k.get(last).next = Some(thread);
+            }
+            (second, last)
         }
         None => (thread, None),
     };
