@@ -8,6 +8,7 @@ use tench_abi::boot::{CORE_MAGIC, CoreBoot, Header, VERSION};
 use tench_abi::memory::PAGE_SIZE;
 use tench_abi::object::entry_path;
 use tench_arch_aarch64::cores::{self, Cores};
+use tench_arch_aarch64::early::Part::Text;
 use tench_arch_aarch64::interrupts::{self, Devices, Interrupts};
 use tench_arch_aarch64::layout::Region;
 use tench_arch_aarch64::platform::{self, HEADER_SIZE, Platform, TOTAL_SIZE, used_size};
@@ -45,7 +46,7 @@ extern "C" fn tench_boot(address: usize) -> ! {
             // SAFETY: `first` came from the scheduler; everything on this stack is abandoned.
             unsafe { trap::tench_resume(first) }
         }
-        Err(reason) => panic!("cannot boot: {reason}"),
+        Err(reason) => fatal::stop(&[Text("cannot boot: "), Text(reason)]),
     }
 }
 
@@ -210,6 +211,8 @@ extern "C" fn idle_loop() -> ! {
 }
 
 #[panic_handler]
+#[expect(unused_attributes, reason = "it is inlined when everything is linked, and then nothing formats the messages")]
+#[inline(always)]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     fatal::panic(info)
 }

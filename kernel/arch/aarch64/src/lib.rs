@@ -15,6 +15,7 @@
 //! | `counter`     | retired instructions                                                 |
 //! | `float`       | floating-point registers                                             |
 //! | `early`       | the serial port for the earliest output                              |
+//! | `digits`      | numbers as text                                                      |
 //! | `power`       | switching the machine off                                            |
 //! | `fatal`       | reports of panics and exceptions in the kernel                       |
 //! | `machine`     | all of it, as `tench_kernel::Arch`                                   |
@@ -25,6 +26,7 @@
 #![no_std]
 #![deny(missing_docs)]
 
+pub mod digits;
 pub mod layout;
 pub mod plan;
 pub mod platform;
