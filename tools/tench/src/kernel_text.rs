@@ -1,19 +1,23 @@
-//! What the kernel's image consists of: machine code by part, and constants, from the symbols of its ELF file.
+//! The parts of the kernel's image: machine code by module, and constants, from the symbols of its ELF file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use miette::{IntoDiagnostic, Result};
-use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use crate::workspace;
 
+/// Prefix of the parts that are free after the boot.
+const FREED: &str = "bootstrap: ";
 /// Part of the code that no symbol with a size covers: assembly, and padding between functions.
 const REST: &str = "assembly and padding";
 /// Part of the functions that have the names of C: the ways into the kernel.
 const ENTRIES: &str = "entries";
-/// The section with constants.
+/// The sections with the code and the constants that stay, and with the code that does not.
+const TEXT: &str = ".text";
 const CONSTANTS: &str = ".rodata";
+const BOOTSTRAP: &str = ".boot.text";
 
 /// A part of the kernel's code: a module of one of its own crates, or another crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,11 +33,13 @@ pub struct Part {
 /// The sizes of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// Bytes of machine code, padding included.
+    /// Bytes of machine code that stay, padding included.
     pub text: u64,
+    /// Bytes of machine code of the bootstrap.
+    pub bootstrap: u64,
     /// Bytes of constants.
     pub constants: u64,
-    /// Parts of the machine code, the largest first.
+    /// Parts of the machine code, the largest first; those of the bootstrap come last.
     pub parts: Vec<Part>,
 }
 
@@ -43,22 +49,20 @@ impl Sizes {
         let bytes = workspace::read_file(path)?;
         let file = object::File::parse(&*bytes).into_diagnostic()?;
         let mut sizes = Sizes::default();
-        let mut functions = Vec::new();
-        for section in file.sections() {
-            if section.kind() == SectionKind::Text {
-                sizes.text += section.size();
-                let here = file.symbols().filter(|symbol| symbol.section_index() == Some(section.index()));
-                let sized = here.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0);
-                functions.extend(sized.map(|symbol| (symbol.address(), symbol.size(), symbol.name())));
-            } else if section.name() == Ok(CONSTANTS) {
-                sizes.constants += section.size();
-            }
+        let size = |name| file.section_by_name(name).map_or(0, |section| section.size());
+        (sizes.text, sizes.bootstrap, sizes.constants) = (size(TEXT), size(BOOTSTRAP), size(CONSTANTS));
+        for (name, prefix) in [(TEXT, ""), (BOOTSTRAP, FREED)] {
+            let section = file.section_by_name(name).map(|section| section.index());
+            let here = file.symbols().filter(|symbol| section.is_some() && symbol.section_index() == section);
+            let sized = here.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0);
+            let mut functions: Vec<_> =
+                sized.map(|symbol| (symbol.address(), symbol.size(), symbol.name().unwrap_or_default())).collect();
+            // Equal functions share one place, under the first of their names.
+            functions.sort_by_key(|(address, ..)| *address);
+            functions.dedup_by_key(|(address, ..)| *address);
+            let parts = add_up(functions.iter().map(|(_, size, name)| (part_of(name), *size)), size(name));
+            sizes.parts.extend(parts.into_iter().map(|part| Part { name: format!("{prefix}{}", part.name), ..part }));
         }
-        // Equal functions share one place, under the first of their names.
-        functions.sort_by_key(|(address, ..)| *address);
-        functions.dedup_by_key(|(address, ..)| *address);
-        let named = functions.iter().map(|(_, size, name)| (part_of(name.unwrap_or_default()), *size));
-        sizes.parts = add_up(named, sizes.text);
         Ok(sizes)
     }
 }
@@ -85,7 +89,8 @@ fn part_of(symbol: &str) -> String {
     if name == symbol {
         return ENTRIES.to_owned();
     }
-    // The first path in `<&T as core::fmt::Debug>::fmt` is the trait's, in `<a::B as core::fmt::Debug>::fmt` the type's.
+    // The first path in `<&T as core::fmt::Debug>::fmt` is the trait's, in `<a::B as core::fmt::Debug>::fmt` the
+    // type's.
     let mut paths = name.split(['<', '>', '&', ' ', ',', '(', ')', '[', ']']).filter(|word| word.contains("::"));
     // A name without a path is that of a primitive type's function.
     let path = paths.find(|path| !path.starts_with("::")).unwrap_or("core");

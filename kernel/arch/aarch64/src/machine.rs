@@ -9,8 +9,7 @@ use tench_kernel::{Arch, Kernel, Ref};
 
 use crate::cores::Cores;
 use crate::interrupts::Interrupts;
-use crate::layout::{RAM_END, Region};
-use crate::platform::{MAX_BANKS, Platform};
+use crate::layout::{MAX_BANKS, RAM_END, Region};
 use crate::{BASE, early, float, layout, memory, paging, power, start, timer, trap};
 
 /// One core of an AArch64 machine.
@@ -23,11 +22,15 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Returns the machine, with its interrupt controller set up and the timer's line unmasked. All its memory is
-    /// mapped.
-    pub fn new(interrupts: Interrupts, cores: Cores, platform: &Platform) -> Machine {
-        interrupts.enable(27);
-        let (memory, reserved) = (platform.memory.clone(), platform.reserved.clone());
+    /// Returns the machine, with its interrupt controller set up and the timer's line unmasked. All its memory, in
+    /// banks, is mapped; parts of it are reserved.
+    pub fn new(
+        interrupts: Interrupts,
+        cores: Cores,
+        memory: ArrayVec<Region, MAX_BANKS>,
+        reserved: ArrayVec<Region, MAX_BANKS>,
+    ) -> Machine {
+        interrupts.enable(timer::LINE);
         Machine { interrupts, empty_space: start::empty_table(), cores, memory, reserved }
     }
 }
@@ -115,11 +118,11 @@ unsafe impl Arch for Machine {
         if wanted.end > RAM_END || !self.memory.iter().any(is_inside) || self.reserved.iter().any(overlaps) {
             return Err(Error::InvalidArgument);
         }
-        if overlaps(&start::image()) { Err(Error::Overlap) } else { Ok(()) }
+        if overlaps(&start::resident()) { Err(Error::Overlap) } else { Ok(()) }
     }
     #[inline]
     fn timer_interrupt(&self) -> u32 {
-        27
+        timer::LINE
     }
     #[inline]
     fn take_pending_interrupts(_: &mut Kernel<Machine>) {

@@ -65,13 +65,14 @@ fn siblings(_: &Measured) -> Vec<Plot> {
 /// Series of words with the names, the numbers of functions and the bytes of the parts of the kernel's code.
 const PARTS: [&str; 3] = ["part", "part_functions", "part_bytes"];
 
-/// Returns the sizes of the kernel's machine code and constants, and whole sizes of init and the programs as they lie in
-/// the boot archive.
+/// Returns the sizes of the kernel's machine code and constants, and whole sizes of init and the programs as they lie
+/// in the boot archive.
 fn sizes(system: &System, build: &Build) -> Result<Measured> {
     let laid_out = |path| -> Result<f64> { Ok(elf::lay_out(&workspace::read_file(path)?)?.len() as f64) };
     let mut measured = Measured::default();
     let kernel = kernel_text::Sizes::read(build.kernel(system)?)?;
     measured.figure("kernel_text_bytes", kernel.text as f64);
+    measured.figure("kernel_bootstrap_bytes", kernel.bootstrap as f64);
     measured.figure("kernel_rodata_bytes", kernel.constants as f64);
     for (index, part) in (0..).zip(kernel.parts) {
         let words = [part.name, part.functions.to_string(), format_number(part.bytes as f64)];
