@@ -1,7 +1,5 @@
 //! Boot: from the device tree to the first process.
 
-use core::ptr::NonNull;
-
 use tench_abi::boot::{CORE_MAGIC, CoreBoot, Header, VERSION};
 use tench_abi::memory::PAGE_SIZE;
 use tench_arch_aarch64::cores::{self, Cores};
@@ -9,9 +7,9 @@ use tench_arch_aarch64::early::Part::Text;
 use tench_arch_aarch64::interrupts::{self, Devices, Interrupts};
 use tench_arch_aarch64::layout::Region;
 use tench_arch_aarch64::start::{bootstrap, leave_bootstrap, resident};
-use tench_arch_aarch64::{BASE, Machine, early, fatal, idle, power, timer, trap};
-use tench_kernel::boot::{Plan, first_process};
-use tench_kernel::{Arch, State, scheduler};
+use tench_arch_aarch64::{BASE, Machine, early, fatal, first, power, timer};
+use tench_kernel::Arch;
+use tench_kernel::boot::Plan;
 
 use crate::platform::{self, Platform};
 use crate::tree::{HEADER_SIZE, TOTAL_SIZE, used_size};
@@ -81,7 +79,7 @@ fn boot_first(tree_address: usize) -> Result<usize, &'static str> {
     let header = unsafe { &*((BASE + ramdisk.start as usize) as *const Header) };
     let archive = archive(header, ramdisk).ok_or("the RAM disk's header is damaged")?;
     let memory = plan::untyped_blocks(&platform, resident(), archive)?;
-    run(
+    first::run(
         machine,
         &Plan {
             memory: &memory,
@@ -116,7 +114,7 @@ fn boot_further(boot: &CoreBoot) -> Result<usize, &'static str> {
     }
     // SAFETY: the core that started this one has put it there; a header is plain numbers, valid whatever they are.
     let header = unsafe { &*((BASE + boot.init as usize) as *const Header) };
-    run(
+    first::run(
         machine,
         &Plan {
             memory: &plan::given(boot, bootstrap())?,
@@ -148,21 +146,4 @@ fn trimmed_tree(tree: usize) -> Result<&'static [u8], &'static str> {
     header[TOTAL_SIZE].copy_from_slice(&size.to_be_bytes());
     // SAFETY: as above; it is not written from here on.
     Ok(unsafe { core::slice::from_raw_parts((BASE + tree) as *const u8, size as usize) })
-}
-
-/// Makes the kernel's state and the first process. Returns the address of the thread to run.
-fn run(machine: Machine, plan: &Plan<'_>) -> Result<usize, &'static str> {
-    let state = NonNull::new(idle::STATE.get()).ok_or("no state")?;
-    let idle = idle::IDLE.get().addr();
-    // SAFETY: both are zeroed static memory that is used here alone.
-    let mut kernel = unsafe { State::initialise(state, machine, idle) }.ok_or("no idle thread")?;
-    // SAFETY: the frame lies at the top of the idle thread's own kernel stack, which is not in use yet.
-    unsafe { idle::prepare(idle) };
-    // SAFETY: the state lives for ever, and the tokens made by traps exclude this one: no trap happens before
-    // `tench_resume`, when this token is gone.
-    trap::install(unsafe { &mut *state.as_ptr() });
-    first_process(&mut kernel, plan)?;
-    kernel.state().statistics.boot_instructions = tench_arch_aarch64::counter::instructions();
-    kernel.state().charged_until = timer::now();
-    Ok(scheduler::leave(&mut kernel).address())
 }

@@ -17,6 +17,7 @@
 //! | `power`       | switching the machine off                                            |
 //! | `conduit`     | the instructions that call the firmware                              |
 //! | `fatal`       | reports of panics and exceptions in the kernel                       |
+//! | `first`       | the first process                                                    |
 //! | `idle`        | the kernel's state, and the thread that waits for interrupts         |
 //! | `machine`     | all of it, as `tench_kernel::Arch`                                   |
 //!
@@ -38,6 +39,8 @@ pub mod counter;
 pub mod early;
 #[cfg(target_os = "none")]
 pub mod fatal;
+#[cfg(target_os = "none")]
+pub mod first;
 #[cfg(target_os = "none")]
 pub mod float;
 #[cfg(target_os = "none")]
