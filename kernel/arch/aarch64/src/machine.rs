@@ -4,6 +4,7 @@ use arrayvec::ArrayVec;
 use tench_abi::Error;
 use tench_abi::memory::MapFlags;
 use tench_abi::object::CorePower;
+use tench_kernel::entry::Outcome;
 use tench_kernel::thread::{FloatState, Thread};
 use tench_kernel::{Arch, Kernel, Ref};
 
@@ -33,6 +34,11 @@ impl Machine {
         interrupts.enable(timer::LINE);
         Machine { interrupts, empty_space: start::empty_table(), cores, memory, reserved }
     }
+}
+
+unsafe extern "Rust" {
+    /// The crate `tench-cold` has it.
+    safe fn tench_perform_cold(k: &mut Kernel<Machine>, thread: Ref<Thread>) -> Result<Outcome, Error>;
 }
 
 // SAFETY: `BASE` is where start.S maps physical memory, and `tench_switch` saves what the procedure-call standard
@@ -229,5 +235,8 @@ unsafe impl Arch for Machine {
     fn marker<const ID: u16>() {
         // SAFETY: writes the zero register.
         unsafe { core::arch::asm!("movz xzr, #{}", const ID, options(nomem, nostack, preserves_flags)) };
+    }
+    fn perform_cold(k: &mut Kernel<Machine>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+        tench_perform_cold(k, thread)
     }
 }
