@@ -7,5 +7,7 @@ fn main() {
         println!("cargo::rustc-link-arg-bins=-T{folder}/kernel.ld");
         println!("cargo::rustc-link-arg-bins=-zmax-page-size=4096");
         println!("cargo::rustc-link-arg-bins=-znorelro");
+        // For the test that nothing which stays refers to the bootstrap.
+        println!("cargo::rustc-link-arg-bins=--emit-relocs");
     }
 }

@@ -110,40 +110,41 @@ impl PreemptionPoints {
 /// Performs `Delete`.
 pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let sees_addresses = kernel_object::may_see_addresses(k, thread, 2)?;
-    delete_within(k, thread, PreemptionPoints::ALL, sees_addresses)
+    let (cspace, address) = (argument(k, thread, 0), argument(k, thread, 1));
+    let slot = full_slot(k, cspace, address)?;
+    let deleted = match delete_first(k, slot) {
+        Some(deleted) => deleted,
+        None => delete_named(k, slot, (cspace, address), PreemptionPoints::ALL)?,
+    };
+    Ok(report(k, thread, deleted, sees_addresses))
 }
 
 /// Performs `DeletePart`.
 pub fn delete_part_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let points = PreemptionPoints(argument(k, thread, 2));
-    delete_within(k, thread, points, false)
+    let (cspace, address) = (argument(k, thread, 0), argument(k, thread, 1));
+    let slot = full_slot(k, cspace, address)?;
+    let deleted = delete_named(k, slot, (cspace, address), points)?;
+    Ok(report(k, thread, deleted, false))
 }
 
-/// Deletes the capability in a slot, completely or in part. Returns the address of the memory that became free, if the
-/// running thread may learn it.
+/// Returns the slot at an address, which has to hold a capability.
 #[inline(always)]
-fn delete_within<A: Arch>(
-    k: &mut Kernel<A>,
-    thread: Ref<Thread>,
-    points: PreemptionPoints,
-    sees_addresses: bool,
-) -> Result<Outcome, Error> {
-    let (cspace, address) = (argument(k, thread, 0), argument(k, thread, 1));
+fn full_slot<A: Arch>(k: &mut Kernel<A>, cspace: u64, address: u64) -> Result<SlotRef, Error> {
     let slot = cspace::slot_in(k, cspace, address, Rights::WRITE)?;
-    if k.slot(slot).cap.kind as u8 == Kind::Null as u8 {
-        return Err(Error::InvalidCapability);
-    }
-    let deleted = match delete_first(k, slot) {
-        Some(deleted) => deleted,
-        None => delete_named(k, slot, (cspace, address), points)?,
-    };
-    Ok(match deleted {
+    if k.slot(slot).cap.kind as u8 == Kind::Null as u8 { Err(Error::InvalidCapability) } else { Ok(slot) }
+}
+
+/// Writes the results of a deletion: the address of the memory that became free, if the running thread may learn it.
+#[inline(always)]
+fn report<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deleted: Deleted, sees_addresses: bool) -> Outcome {
+    match deleted {
         Deleted::NotLast => Outcome::Done,
         Deleted::Freed { address, size_bits } => {
             let address = if sees_addresses { address } else { 0 };
             Outcome::results(k, thread, &[1, address, size_bits.into()])
         }
-    })
+    }
 }
 
 /// Deletes the capability at an address, with preemption points.
@@ -319,7 +320,7 @@ pub fn revoke_part_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Resu
 }
 
 /// Revokes a capability, completely or in part. Returns the number of capabilities deleted.
-#[inline(always)]
+#[inline(never)]
 fn revoke_within<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, points: &mut PreemptionPoints) -> Result<u64, Error> {
     let (cspace, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let mut slot = cspace::lookup_in(k, cspace, address, Rights::WRITE)?;

@@ -7,11 +7,12 @@ use tench_abi::fault::{Class, Report};
 use tench_abi::object::entry_path;
 use tench_abi::{Error, Kind, Operation, Rights};
 
+use crate::cold::Handlers;
 use crate::object::Ref;
 use crate::slot::SlotRef;
 use crate::thread::{Thread, blocker};
 use crate::{
-    Arch, Kernel, account, cspace, delete, endpoint, fast, fault, frame, interrupt, latency_tracer, mapping,
+    Arch, Kernel, account, cold, cspace, delete, endpoint, fast, fault, frame, interrupt, latency_tracer, mapping,
     notification, page_table, remote, reply, scheduler, scheduling_context, thread, untyped,
 };
 
@@ -134,14 +135,19 @@ fn finish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, outcome: Result<Outco
 }
 
 /// A function that performs an operation for a thread.
-type Handler<A> = fn(&mut Kernel<A>, Ref<Thread>) -> Result<Outcome, Error>;
+pub(crate) type Handler<A> = fn(&mut Kernel<A>, Ref<Thread>) -> Result<Outcome, Error>;
 
 /// The table of operations, by number.
-struct Table<A>(core::marker::PhantomData<A>);
+pub(crate) struct Table<A>(core::marker::PhantomData<A>);
 
 impl<A: Arch> Table<A> {
-    const HANDLERS: [Handler<A>; Operation::LIMIT] = {
-        let mut table: [Handler<A>; Operation::LIMIT] = [unknown::<A>; Operation::LIMIT];
+    /// The handlers to which a system call leads at once.
+    const HANDLERS: Handlers<A> = cold::replace(Self::ALL, A::perform_cold, true);
+    /// The handlers of rarely used operations.
+    pub(crate) const COLD: Handlers<A> = cold::replace(Self::ALL, unknown::<A>, false);
+
+    const ALL: Handlers<A> = {
+        let mut table: Handlers<A> = [unknown::<A>; Operation::LIMIT];
         table[Operation::Call as usize] = endpoint::call::<A>;
         table[Operation::ReplyReceive as usize] = endpoint::reply_receive::<A>;
         table[Operation::Receive as usize] = endpoint::receive_call::<A>;
@@ -207,7 +213,7 @@ impl<A: Arch> Table<A> {
 }
 
 /// Fails a system call with an unknown number.
-fn unknown<A: Arch>(k: &mut Kernel<A>, _: Ref<Thread>) -> Result<Outcome, Error> {
+pub(crate) fn unknown<A: Arch>(k: &mut Kernel<A>, _: Ref<Thread>) -> Result<Outcome, Error> {
     latency_tracer::entered(k, entry_path::UNKNOWN);
     Err(Error::UnknownOperation)
 }

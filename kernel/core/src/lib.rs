@@ -25,6 +25,7 @@ pub mod account;
 pub mod arch;
 pub mod boot;
 pub mod budget;
+pub mod cold;
 pub mod cspace;
 pub mod delete;
 pub mod depletion;

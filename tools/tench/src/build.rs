@@ -81,9 +81,10 @@ pub enum Optimisation {
 }
 
 /// Packages that are always optimised.
-const OPTIMISED: [&str; 12] = [
+const OPTIMISED: [&str; 13] = [
     "tench-abi",
     "tench-arch-aarch64",
+    "tench-bootstrap",
     "tench-clock",
     "tench-console",
     "tench-init",

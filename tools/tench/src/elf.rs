@@ -5,7 +5,7 @@ use std::path::Path;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use object::elf::{self, FileHeader64, ProgramHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Endianness, Object, ObjectSection, ObjectSymbol};
+use object::{Endianness, Object, ObjectSymbol};
 use tench_abi::layout::address;
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
 use tench_loader::Program;
@@ -192,17 +192,6 @@ pub fn function(path: &Path, name: &str) -> Result<u64> {
     let file = object::File::parse(&*bytes).into_diagnostic()?;
     let symbol = file.symbol_by_name(name).ok_or_else(|| miette!("{} has no function {name}", path.display()))?;
     Ok(symbol.address())
-}
-
-/// Returns the bytes of machine code in the file, padding between functions included.
-pub fn text_size(path: &Path) -> Result<u64> {
-    let bytes = workspace::read_file(path)?;
-    let file = object::File::parse(&*bytes).into_diagnostic()?;
-    Ok(file
-        .sections()
-        .filter(|section| section.kind() == object::SectionKind::Text)
-        .map(|section| section.size())
-        .sum())
 }
 
 /// Returns names, without `prefix`, and sizes in bytes of the functions whose names begin with `prefix`.

@@ -28,6 +28,7 @@ mod doctor;
 mod elf;
 mod image;
 mod interfaces;
+mod kernel_text;
 mod lab;
 mod meter;
 mod piped;

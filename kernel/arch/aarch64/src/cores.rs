@@ -7,7 +7,7 @@ use smccc::psci::{self, AffinityState, LowestAffinityLevel, error::Error as Psci
 use tench_abi::Error;
 use tench_abi::object::CorePower;
 
-use crate::platform::{MAX_CORES, Platform};
+use crate::layout::MAX_CORES;
 use crate::power::Firmware;
 
 /// Mask of the affinity fields in `MPIDR_EL1`, which identify a core.
@@ -21,15 +21,15 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Returns the cores of a machine.
+    /// Returns the cores of a machine, which have these affinities.
     ///
     /// # Errors
     /// A sentence, if the device tree does not name the core that runs this.
-    pub fn new(platform: &Platform) -> Result<Cores, &'static str> {
+    pub fn new(affinities: ArrayVec<u64, MAX_CORES>) -> Result<Cores, &'static str> {
         let affinity = own_affinity();
-        let own = platform.cores.iter().position(|core| *core == affinity);
+        let own = affinities.iter().position(|core| *core == affinity);
         let own = own.ok_or("the device tree does not name this core")? as u64;
-        Ok(Cores { affinities: platform.cores.clone(), own })
+        Ok(Cores { affinities, own })
     }
 
     /// Returns the number of cores.

@@ -1,9 +1,9 @@
 //! Early output: a serial port that needs no driver.
 
-use core::fmt::Write;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::BASE;
+use crate::digits::digits;
 
 /// Kernel virtual address of the PL011 used for output; a default until the device tree was read, 0 for none.
 static PORT: AtomicUsize = AtomicUsize::new(BASE + 0x0900_0000);
@@ -39,17 +39,40 @@ pub fn print(byte: u8) {
     unsafe { (port as *mut u32).write_volatile(u32::from(byte)) };
 }
 
-/// A writer to the serial port.
-pub struct Console;
+/// A part of a line.
+#[derive(Clone, Copy)]
+pub enum Part<'a> {
+    /// Words.
+    Text(&'a str),
+    /// A number in decimal digits.
+    Decimal(u64),
+    /// A number in hexadecimal digits, after `0x`.
+    Hexadecimal(u64),
+    /// A register's sixteen hexadecimal digits.
+    Register(u64),
+}
 
-impl Write for Console {
-    fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        for byte in text.bytes() {
-            if byte == b'\n' {
-                print(b'\r');
+/// Prints the parts one after another. Rust's own formatting would be a tenth of the kernel's code.
+#[inline(never)]
+pub fn say(parts: &[Part<'_>]) {
+    for part in parts {
+        match *part {
+            Part::Text(text) => text.bytes().for_each(print_in_line),
+            Part::Decimal(number) => digits(number, 10, 1, print),
+            Part::Hexadecimal(number) => {
+                print(b'0');
+                print(b'x');
+                digits(number, 16, 1, print);
             }
-            print(byte);
+            Part::Register(number) => digits(number, 16, 16, print),
         }
-        Ok(())
     }
+}
+
+/// Prints a byte of text, in which a line ends with a line feed alone.
+fn print_in_line(byte: u8) {
+    if byte == b'\n' {
+        print(b'\r');
+    }
+    print(byte);
 }

@@ -3,9 +3,10 @@
 //! Prints the registers and a backtrace as bare addresses, for which the host tool finds names. Then the machine powers
 //! off with a status for this. On a core that another core has started, only that core stops, and the others continue.
 
-use core::fmt::Write;
+use core::panic::Location;
 
-use crate::early::Console;
+use crate::early::Part::{self, Decimal, Hexadecimal, Register, Text};
+use crate::early::say;
 use crate::trap::FatalFrame;
 use crate::{BASE, power, start};
 
@@ -14,12 +15,34 @@ pub const STATUS: u8 = 101;
 /// Maximum number of stack frames shown.
 const DEPTH: usize = 32;
 
-/// Reports a panic.
+/// Reports a panic: its place in the source, where the condition and the words are. Whatever looked at the message
+/// here would keep all of Rust's formatting in the kernel, even for messages that need none.
+#[inline(always)]
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    let mut out = Console;
-    let _ = writeln!(out, "\npanic: kernel: {}", info.message());
-    if let Some(place) = info.location() {
-        let _ = writeln!(out, "  in {}:{}:{}", place.file(), place.line(), place.column());
+    report(&[Text("a check in the code has failed")], info.location())
+}
+
+/// Reports a failure of the function that calls this.
+#[track_caller]
+#[cold]
+pub fn stop(message: &[Part<'_>]) -> ! {
+    report(message, Some(Location::caller()))
+}
+
+/// Reports that an operation has overflowed the kernel stack of the thread at an address.
+#[track_caller]
+#[cold]
+pub fn stack_overflow(thread: usize) -> ! {
+    stop(&[Text("the kernel stack of "), Hexadecimal(thread as u64), Text(" has overflowed")])
+}
+
+/// Reports a failure in a place of the source.
+fn report(message: &[Part<'_>], place: Option<&Location<'_>>) -> ! {
+    say(&[Text("\npanic: kernel: ")]);
+    say(message);
+    if let Some(place) = place {
+        let (line, column) = (u64::from(place.line()), u64::from(place.column()));
+        say(&[Text("\n  in "), Text(place.file()), Text(":"), Decimal(line), Text(":"), Decimal(column)]);
     }
     let (here, frame): (usize, usize);
     // SAFETY: reads the program counter and the frame pointer.
@@ -27,19 +50,20 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
         core::arch::asm!("adr {}, .", "mov {}, x29", out(reg) here, out(reg) frame, options(nomem, nostack, preserves_flags));
     }
     // The first address of a report is the current one; all others are return addresses.
-    let _ = writeln!(out, "  at {here:#x}");
+    say(&[Text("\n  at "), Hexadecimal(here as u64), Text("\n")]);
     backtrace(frame);
     power::off(STATUS)
 }
 
 /// Says why the kernel cannot run on a machine, with the board's name if that is known, and powers off.
 pub fn refuse(board: Option<&str>, reason: &str) -> ! {
-    let board = board.unwrap_or("of unknown type");
-    let _ = writeln!(
-        Console,
-        "\ntench: cannot boot on this machine ({board}): {reason}\n\
-         tench: start it with ./tench run, or QEMU with -machine virt,gic-version=3"
-    );
+    say(&[
+        Text("\ntench: cannot boot on this machine ("),
+        Text(board.unwrap_or("of unknown type")),
+        Text("): "),
+        Text(reason),
+        Text("\ntench: start it with ./tench run, or QEMU with -machine virt,gic-version=3\n"),
+    ]);
     power::off(STATUS)
 }
 
@@ -47,28 +71,30 @@ pub fn refuse(board: Option<&str>, reason: &str) -> ! {
 /// only means that the machine lacks a way to do it.
 pub fn exception(frame: &FatalFrame, vector: u64) -> ! {
     power::go_on();
-    let mut out = Console;
-    let _ = writeln!(
-        out,
-        "\npanic: kernel: exception through vector {vector}: syndrome {:#x} address {:#x}",
-        frame.syndrome, frame.address
-    );
+    say(&[
+        Text("\npanic: kernel: exception through vector "),
+        Decimal(vector),
+        Text(": syndrome "),
+        Hexadecimal(frame.syndrome),
+        Text(" address "),
+        Hexadecimal(frame.address),
+    ]);
     if start::is_below_boot_stack(frame.address) {
-        let _ = writeln!(out, "  the stack on which the kernel boots is too small");
+        say(&[Text("\n  the stack on which the kernel boots is too small")]);
     }
-    let _ = writeln!(out, "  at {:#x}", frame.pc);
-    for (i, value) in frame.x.iter().enumerate() {
-        let end = if i % 4 == 3 { '\n' } else { ' ' };
-        let _ = write!(out, "x{i:<2} {value:016x}{end}");
+    say(&[Text("\n  at "), Hexadecimal(frame.pc), Text("\n")]);
+    for (number, value) in (0..).zip(frame.x) {
+        let name = if number < 10 { "  " } else { " " };
+        let end = if number % 4 == 3 { "\n" } else { " " };
+        say(&[Text("x"), Decimal(number), Text(name), Register(value), Text(end)]);
     }
-    let _ = writeln!(out, "sp  {:016x}\nstate {:#x}", frame.sp, frame.state);
+    say(&[Text("sp  "), Register(frame.sp), Text("\nstate "), Hexadecimal(frame.state), Text("\n")]);
     backtrace(frame.x[29] as usize);
     power::off(STATUS)
 }
 
 /// Prints the return addresses of the frame records, which lie in kernel memory at rising addresses.
 fn backtrace(mut frame: usize) {
-    let mut out = Console;
     for _ in 0..DEPTH {
         if frame < BASE || frame % 16 != 0 {
             return;
@@ -81,7 +107,7 @@ fn backtrace(mut frame: usize) {
         if caller == 0 {
             return;
         }
-        let _ = writeln!(out, "  at {caller:#x}");
+        say(&[Text("  at "), Hexadecimal(caller as u64), Text("\n")]);
         if next <= frame {
             return;
         }

@@ -17,6 +17,15 @@ pub const BASE: usize = 0xffff_fff0_0000_0000;
 /// Log2 of the size in bytes of the large pages in the linear map.
 pub const LARGE_BITS: u32 = 21;
 
+/// Maximum number of memory banks of a machine.
+pub const MAX_BANKS: usize = 16;
+/// Maximum number of cores of a machine.
+pub const MAX_CORES: usize = 64;
+
+/// Interrupt line of the virtual timer. A constant is compared faster than a field, and Arm's Base System Architecture
+/// gives it this line; a machine with another is refused.
+pub const TIMER_LINE: u32 = 27;
+
 /// First physical address beyond the linear map. Memory there is not used as RAM.
 pub const RAM_END: u64 = 1 << 36;
 

@@ -2,11 +2,9 @@
 //!
 //! | file          | what it does                                                         |
 //! |---------------|----------------------------------------------------------------------|
-//! | `start`       | from the boot loader to Rust, with both halves of the address space  |
+//! | `start`       | the image in memory, and the end of the bootstrap                    |
 //! | `trap`        | exception vectors, system-call entry, the ways back to user mode     |
 //! | `layout`      | memory layout                                                        |
-//! | `platform`    | what the device tree says                                            |
-//! | `plan`        | which memory is whose when the first process starts                  |
 //! | `interrupts`  | GICv3                                                                |
 //! | `cores`       | the other cores, and starting them                                   |
 //! | `timer`       | the virtual timer                                                    |
@@ -15,8 +13,12 @@
 //! | `counter`     | retired instructions                                                 |
 //! | `float`       | floating-point registers                                             |
 //! | `early`       | the serial port for the earliest output                              |
+//! | `digits`      | numbers as text                                                      |
 //! | `power`       | switching the machine off                                            |
+//! | `conduit`     | the instructions that call the firmware                              |
 //! | `fatal`       | reports of panics and exceptions in the kernel                       |
+//! | `first`       | the first process                                                    |
+//! | `idle`        | the kernel's state, and the thread that waits for interrupts         |
 //! | `machine`     | all of it, as `tench_kernel::Arch`                                   |
 //!
 //! Code that needs the processor is compiled for it alone; the pure parts also compile on the host, where they are
@@ -25,9 +27,9 @@
 #![no_std]
 #![deny(missing_docs)]
 
+pub mod conduit;
+pub mod digits;
 pub mod layout;
-pub mod plan;
-pub mod platform;
 
 #[cfg(target_os = "none")]
 pub mod cores;
@@ -38,7 +40,11 @@ pub mod early;
 #[cfg(target_os = "none")]
 pub mod fatal;
 #[cfg(target_os = "none")]
+pub mod first;
+#[cfg(target_os = "none")]
 pub mod float;
+#[cfg(target_os = "none")]
+pub mod idle;
 #[cfg(target_os = "none")]
 pub mod interrupts;
 #[cfg(target_os = "none")]

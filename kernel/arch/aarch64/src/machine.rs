@@ -4,13 +4,13 @@ use arrayvec::ArrayVec;
 use tench_abi::Error;
 use tench_abi::memory::MapFlags;
 use tench_abi::object::CorePower;
+use tench_kernel::entry::Outcome;
 use tench_kernel::thread::{FloatState, Thread};
 use tench_kernel::{Arch, Kernel, Ref};
 
 use crate::cores::Cores;
 use crate::interrupts::Interrupts;
-use crate::layout::{RAM_END, Region};
-use crate::platform::{MAX_BANKS, Platform};
+use crate::layout::{MAX_BANKS, RAM_END, Region};
 use crate::{BASE, early, float, layout, memory, paging, power, start, timer, trap};
 
 /// One core of an AArch64 machine.
@@ -23,13 +23,22 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Returns the machine, with its interrupt controller set up and the timer's line unmasked. All its memory is
-    /// mapped.
-    pub fn new(interrupts: Interrupts, cores: Cores, platform: &Platform) -> Machine {
-        interrupts.enable(27);
-        let (memory, reserved) = (platform.memory.clone(), platform.reserved.clone());
+    /// Returns the machine, with its interrupt controller set up and the timer's line unmasked. All its memory, in
+    /// banks, is mapped; parts of it are reserved.
+    pub fn new(
+        interrupts: Interrupts,
+        cores: Cores,
+        memory: ArrayVec<Region, MAX_BANKS>,
+        reserved: ArrayVec<Region, MAX_BANKS>,
+    ) -> Machine {
+        interrupts.enable(timer::LINE);
         Machine { interrupts, empty_space: start::empty_table(), cores, memory, reserved }
     }
+}
+
+unsafe extern "Rust" {
+    /// The crate `tench-cold` has it.
+    safe fn tench_perform_cold(k: &mut Kernel<Machine>, thread: Ref<Thread>) -> Result<Outcome, Error>;
 }
 
 // SAFETY: `BASE` is where start.S maps physical memory, and `tench_switch` saves what the procedure-call standard
@@ -116,11 +125,11 @@ unsafe impl Arch for Machine {
         if wanted.end > RAM_END || !self.memory.iter().any(is_inside) || self.reserved.iter().any(overlaps) {
             return Err(Error::InvalidArgument);
         }
-        if overlaps(&start::image()) { Err(Error::Overlap) } else { Ok(()) }
+        if overlaps(&start::resident()) { Err(Error::Overlap) } else { Ok(()) }
     }
     #[inline]
     fn timer_interrupt(&self) -> u32 {
-        27
+        timer::LINE
     }
     #[inline]
     fn take_pending_interrupts(_: &mut Kernel<Machine>) {
@@ -244,5 +253,8 @@ unsafe impl Arch for Machine {
     fn marker<const ID: u16>() {
         // SAFETY: writes the zero register.
         unsafe { core::arch::asm!("movz xzr, #{}", const ID, options(nomem, nostack, preserves_flags)) };
+    }
+    fn perform_cold(k: &mut Kernel<Machine>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+        tench_perform_cold(k, thread)
     }
 }

@@ -9,8 +9,8 @@ use core::sync::atomic::{AtomicU8, Ordering};
 
 use smccc::{Call, Hvc, Smc, psci};
 
+use crate::conduit::Conduit;
 use crate::cores;
-use crate::platform::Conduit;
 
 /// Values of [`CONDUIT`].
 const NONE: u8 = 0;

@@ -1,55 +1,36 @@
-//! From the boot loader to Rust.
-//!
-//! ```text
-//!  upper half                                    lower half
-//!  BASE + 0        first GiB: device registers   nothing, until a thread runs
-//!  BASE + n GiB    the GiB with the kernel, in 2 MiB blocks; the kernel's own 2 MiB in pages: text, constants, data
-//!  …               further memory, in 1 GiB blocks, mapped once the device tree is read
-//! ```
-//! The kernel runs at its address in the upper half, so a kernel virtual address is a physical one plus `BASE`. The
-//! first core's kernel lies where it was linked. Every other core has its own copy of the image, which relocates itself
-//! before it does anything else.
+//! The kernel's image in memory, and the end of the bootstrap, whose part of the image becomes free.
 
-use crate::layout::{BASE, RAM_END, Region, physical};
+use tench_abi::memory::{PAGE_BITS, PAGE_SIZE, TABLE_ENTRIES};
 
-core::arch::global_asm!(include_str!("start.S"));
+use crate::layout::{Region, physical};
+use crate::trap;
 
 unsafe extern "C" {
-    static mut tench_kernel_tables: [[u64; 512]; 3];
-    static tench_start: u8;
-    static tench_end: u8;
+    /// The kernel's page tables of levels 1 to 3; the last maps the 2 MiB with the image in pages.
+    pub static mut tench_kernel_tables: [[u64; 512]; 3];
+    static tench_image_start: u8;
+    static tench_resident_start: u8;
+    static tench_resident_end: u8;
+    static tench_image_end: u8;
     static tench_empty_table: u8;
-    static tench_boot_guard: [u8; 4096];
+    static tench_boot_guard: [u8; PAGE_SIZE];
 }
 
-/// Descriptor bits of a block of normal memory: accessed, inner shareable, never executed.
-const NORMAL_BLOCK: u64 = 0x0060_0000_0000_0701;
+/// Descriptor bits of a page of normal memory: accessed, inner shareable, never executed.
+const NORMAL_PAGE: u64 = 0x0060_0000_0000_0703;
 
-/// Index of the entry of the kernel's first table that maps physical address 0.
-const FIRST_ENTRY: usize = BASE >> 30 & 511;
-
-/// Maps the GiBs of the upper half that hold memory of `[start, end)`, beyond the two that the assembly mapped. Mapping
-/// a GiB twice does no harm.
-///
-/// # Safety
-/// Called before any trap, with a range of existing memory.
-pub unsafe fn map_memory(start: u64, end: u64) {
-    let own = image().start >> 30;
-    for gib in (start >> 30)..end.div_ceil(1 << 30).min(RAM_END >> 30) {
-        if gib != 0 && gib != own {
-            // SAFETY: the tables are live, and this entry was unused or had this value.
-            unsafe {
-                (&raw mut tench_kernel_tables[0][FIRST_ENTRY + gib as usize]).write_volatile(gib << 30 | NORMAL_BLOCK)
-            };
-        }
-    }
-    // SAFETY: barriers; entries became valid, so nothing has to be invalidated.
-    unsafe { core::arch::asm!("dsb ishst", "isb", options(nostack, preserves_flags)) };
+/// Returns the physical range of the part of the image that stays, with its zeroed memory.
+pub fn resident() -> Region {
+    between(&raw const tench_resident_start, &raw const tench_resident_end)
 }
 
-/// Returns the physical range of the kernel's image with its zeroed memory.
-pub fn image() -> Region {
-    let (start, end) = (&raw const tench_start, &raw const tench_end);
+/// Returns the physical ranges of the parts of the image that are free once the bootstrap is left.
+pub fn bootstrap() -> [Region; 2] {
+    let [start, end] = [&raw const tench_image_start, &raw const tench_image_end];
+    [between(start, &raw const tench_resident_start), between(&raw const tench_resident_end, end)]
+}
+
+fn between(start: *const u8, end: *const u8) -> Region {
     Region { start: physical(start.addr()), end: physical(end.addr()) }
 }
 
@@ -59,9 +40,40 @@ pub fn empty_table() -> u64 {
     physical(table.addr())
 }
 
-/// Returns whether an address of the kernel lies in the page below the stack on which it boots. Nothing is mapped
-/// there, so a stack that is too small ends in a fault, and not in the tables below.
+/// Returns the entry of the kernel's tables for a page of the 2 MiB with the image.
+fn entry(page: u64) -> *mut u64 {
+    let tables = &raw mut tench_kernel_tables;
+    let index = (page >> PAGE_BITS) as usize % TABLE_ENTRIES;
+    tables.cast::<u64>().wrapping_add(2 * TABLE_ENTRIES + index)
+}
+
+/// Leaves the bootstrap for good and continues with a thread. What belongs to the bootstrap alone is mapped as any
+/// other memory: it is in the first process's hands.
+///
+/// # Safety
+/// `thread` came from the scheduler. Nothing on this stack is needed any more.
+pub unsafe fn leave_bootstrap(thread: usize) -> ! {
+    for part in bootstrap() {
+        for page in (part.start..part.end).step_by(PAGE_SIZE) {
+            // SAFETY: an entry of the live tables, for a page to which no reference exists. Its address stays, so the
+            // old entry need not be invalidated before.
+            unsafe { entry(page).write_volatile(page | NORMAL_PAGE) };
+        }
+    }
+    // SAFETY: barriers; the pages are no longer executed, and no longer read-only, once this has been done. The boot
+    // stack stays mapped.
+    unsafe {
+        core::arch::asm!("dsb nshst", "tlbi vmalle1", "dsb nsh", "isb", options(nostack, preserves_flags));
+    }
+    // SAFETY: the caller's contract is the same.
+    unsafe { trap::tench_resume(thread) }
+}
+
+/// Returns whether an address of the kernel lies in the page below the stack on which it boots. Nothing is mapped there
+/// until the bootstrap is left, so a stack that is too small ends in a fault, and not in the tables below.
 pub fn is_below_boot_stack(address: u64) -> bool {
     let guard = &raw const tench_boot_guard;
-    (guard.addr()..guard.addr() + size_of::<[u8; 4096]>()).contains(&(address as usize))
+    let is_there = (guard.addr()..guard.addr() + PAGE_SIZE).contains(&(address as usize));
+    // SAFETY: reads an entry of the live tables.
+    is_there && unsafe { entry(physical(guard.addr())).read_volatile() } == 0
 }

@@ -5,6 +5,8 @@
 
 use core::arch::asm;
 
+pub use crate::layout::TIMER_LINE as LINE;
+
 /// Returns the counter, in ticks.
 #[inline(always)]
 pub fn now() -> u64 {

@@ -447,7 +447,7 @@ extern "C" fn tench_system_call(address: usize) -> usize {
 #[inline(always)]
 fn check_stack(thread: Ref<Thread>) {
     if !tench_kernel::thread::canary_intact(thread) {
-        panic!("the kernel stack of {:#x} has overflowed", thread.address());
+        crate::fatal::stack_overflow(thread.address());
     }
 }
 

@@ -85,7 +85,7 @@ impl Unusual {
     }
 }
 
-const MACHINES: [Unusual; 10] = [
+const MACHINES: [Unusual; 11] = [
     Unusual::powers_off("machines/without-semihosting", USUAL, false, 1),
     Unusual::powers_off("machines/secure-monitor", SECURE_MONITOR, true, 2),
     Unusual::powers_off("machines/secure-monitor-without-semihosting", SECURE_MONITOR, false, 2),
@@ -116,6 +116,13 @@ const MACHINES: [Unusual; 10] = [
         USUAL,
         Damage::DeviceTree(&[("arm,armv8-timer", "new,other-timer"), ("arm,armv7-timer", "new,other-timer")]),
         &["its device tree names no timer that Tench knows", ADVICE],
+    ),
+    Unusual::refused(
+        "machines/other-timer-line",
+        USUAL,
+        // The private line 11, which is 27 of all, becomes 12.
+        Damage::DeviceTree(&[("\0\0\0\u{1}\0\0\0\u{b}", "\0\0\0\u{1}\0\0\0\u{c}")]),
+        &["its virtual timer has another interrupt line than 27", ADVICE],
     ),
     Unusual::refused("machines/no-ram-disk", USUAL, Damage::RamDisk(&[]), &["it has no RAM disk (-initrd)", ADVICE]),
     Unusual::refused(

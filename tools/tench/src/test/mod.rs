@@ -14,6 +14,7 @@
 //! | `hostile` | attacks by programs without powers, beside a reserved thread and a client | [`cases`] |
 //! | `seed` | the same seed, the same addresses; another seed, others | [`seed`] |
 //! | `isolation` | two kernels in one machine share nothing that one of them writes | [`isolation`] |
+//! | `resident` | what stays of the kernels refers to nothing that is free after the boot | [`resident`] |
 //! | `holders` | the capabilities of every process are those of the manual's table | [`authority`] |
 //! | `scenario/NAME` | a recorded session with the shell | [`scenario`] |
 //! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |
@@ -32,6 +33,7 @@ mod host;
 mod isolation;
 mod machines;
 mod report;
+mod resident;
 mod scenario;
 mod seed;
 mod transcript;
@@ -62,6 +64,7 @@ enum Test {
     Cases(cases::Boot),
     Seed,
     Isolation,
+    Resident,
     Authority,
     Scenario(scenario::Scenario),
     Figures(&'static lab::Experiment),
@@ -79,6 +82,7 @@ impl Test {
             Test::Cases(boot) => boot.name(),
             Test::Seed => "seed".to_owned(),
             Test::Isolation => "isolation".to_owned(),
+            Test::Resident => "resident".to_owned(),
             Test::Authority => "holders".to_owned(),
             Test::Scenario(scenario) => format!("scenario/{}", scenario.name),
             Test::Figures(experiment) => format!("lab/{}", experiment.name),
@@ -97,6 +101,7 @@ impl Test {
             Test::Cases(boot) => boot.what(),
             Test::Seed => "addresses that follow from the seed",
             Test::Isolation => "what two kernels in one machine share",
+            Test::Resident => "what stays of the kernels after the boot",
             Test::Authority => "the capabilities of every process",
             Test::Long(long) => long.what,
         })
@@ -125,6 +130,7 @@ impl Test {
             Test::Cases(_) => vec![cases::SYSTEM],
             Test::Seed => vec![seed::SYSTEM],
             Test::Isolation => vec![isolation::SYSTEM],
+            Test::Resident => vec![resident::SYSTEM],
             Test::Authority => vec![authority::SYSTEM],
             Test::Scenario(scenario) => vec![scenario.system],
             Test::Figures(experiment) => experiment.boots().into_iter().collect(),
@@ -226,6 +232,7 @@ fn run_one(test: &Test, target: &Target, bless: bool, report: &Report) {
         Test::Cases(boot) => cases::run(target, *boot, report),
         Test::Seed => seed::run(target, report),
         Test::Isolation => isolation::run(target, report),
+        Test::Resident => resident::run(target, report),
         Test::Authority => authority::run(target, bless, report),
         Test::Scenario(scenario) => scenario.run(target, bless, report),
         Test::Figures(experiment) => figures::run(target, experiment, report),
@@ -243,7 +250,7 @@ fn select(workspace: &Workspace, options: &TestOptions) -> Result<Vec<Test>> {
     tests.extend(host::Stage::ALL.map(Test::Host));
     tests.extend([Test::Crash, Test::Machines, Test::Help]);
     tests.extend(cases::Boot::ALL.map(Test::Cases));
-    tests.extend([Test::Seed, Test::Isolation, Test::Authority]);
+    tests.extend([Test::Seed, Test::Isolation, Test::Resident, Test::Authority]);
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
     tests.extend(lab::EXPERIMENTS.iter().filter(|one| one.has_baseline(workspace)).map(Test::Figures));
     if options.long {

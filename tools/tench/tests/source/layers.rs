@@ -7,10 +7,11 @@ use proc_macro2::{TokenStream, TokenTree};
 use super::source;
 
 /// The layers from the lowest up: a name, and the folders whose crates belong to it. The longest folder decides.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("numbers and layouts", &["abi"]),
     ("the kernel's semantics", &["kernel/core"]),
     ("the kernel's machines", &["kernel/arch"]),
+    ("the kernel's bootstrap and rare operations", &["kernel/bootstrap", "kernel/cold"]),
     ("the kernel's image", &["kernel/image"]),
     ("the kernel's model", &["model"]),
     ("structures and algorithms", &["user/lib", "user/interfaces/compiler"]),
@@ -174,7 +175,8 @@ fn the_kernel_knows_no_program() {
         let path = format!("{folder}/Cargo.toml");
         let manifest: toml::Table = source::read(&path).parse().unwrap_or_else(|error| panic!("{path}: {error}"));
         let kernel = dependencies(&manifest).into_iter().find(|name| {
-            ["tench-kernel", "tench-arch-host", "tench-arch-aarch64", "tench-model"].contains(&name.as_str())
+            ["tench-kernel", "tench-arch-host", "tench-arch-aarch64", "tench-bootstrap", "tench-cold", "tench-model"]
+                .contains(&name.as_str())
         });
         assert!(
             folder == "fuzz" || kernel.is_none(),

@@ -1,14 +1,13 @@
 //! Costs of the kernel: its paths, deletion among siblings, booting.
 
-use std::collections::BTreeMap;
-
 use miette::Result;
 
 use crate::build::Build;
 use crate::elf;
+use crate::kernel_text;
 use crate::lab::reference;
 use crate::lab::support::plot::{BLUE, GREEN, GREY, ORANGE, PURPLE, Panel, Plot, Shape};
-use crate::lab::support::{Column, Experiment, Figures, Measured, USUAL};
+use crate::lab::support::{Column, Experiment, Measured, Table, USUAL, format_number};
 use crate::system::System;
 use crate::workspace;
 
@@ -37,6 +36,7 @@ pub const BOOT: Experiment = Experiment {
     title: "Instructions until the system is up, and the sizes of what is booted in bytes",
     unit: "instructions, bytes",
     from_build: sizes,
+    tables: parts,
     columns: &[Column { title: "seL4", values: reference::SEL4_BOOT }],
     targets: reference::BOOT_TARGETS,
     ..USUAL
@@ -62,15 +62,37 @@ fn siblings(_: &Measured) -> Vec<Plot> {
     vec![plot.with(panel("instructions, mean", "")).with(panel("instructions, dearest", "worst_"))]
 }
 
-/// Returns the size of the kernel's machine code, and whole sizes of init and the programs as they lie in the boot
-/// archive.
-fn sizes(system: &System, build: &Build) -> Result<Figures> {
+/// Series of words with the names, the numbers of functions and the bytes of the parts of the kernel's code.
+const PARTS: [&str; 3] = ["part", "part_functions", "part_bytes"];
+
+/// Returns the sizes of the kernel's machine code and constants, and whole sizes of init and the programs as they lie
+/// in the boot archive.
+fn sizes(system: &System, build: &Build) -> Result<Measured> {
     let laid_out = |path| -> Result<f64> { Ok(elf::lay_out(&workspace::read_file(path)?)?.len() as f64) };
-    let mut figures = BTreeMap::new();
-    figures.insert("kernel_text_bytes".to_owned(), elf::text_size(build.kernel(system)?)? as f64);
-    figures.insert("init_bytes".to_owned(), laid_out(build.init(system)?)?);
-    for program in &system.programs {
-        figures.insert(format!("{}_bytes", program.name), laid_out(build.program(&program.origin)?)?);
+    let mut measured = Measured::default();
+    let kernel = kernel_text::Sizes::read(build.kernel(system)?)?;
+    measured.figure("kernel_text_bytes", kernel.text as f64);
+    measured.figure("kernel_bootstrap_bytes", kernel.bootstrap as f64);
+    measured.figure("kernel_rodata_bytes", kernel.constants as f64);
+    for (index, part) in (0..).zip(kernel.parts) {
+        let words = [part.name, part.functions.to_string(), format_number(part.bytes as f64)];
+        measured.texts.extend(PARTS.iter().zip(words).map(|(series, word)| (((*series).to_owned(), index), word)));
     }
-    Ok(figures)
+    measured.figure("init_bytes", laid_out(build.init(system)?)?);
+    for program in &system.programs {
+        measured.figure(format!("{}_bytes", program.name), laid_out(build.program(&program.origin)?)?);
+    }
+    Ok(measured)
+}
+
+/// Returns the table of the parts of the kernel's code.
+fn parts(measured: &Measured) -> Vec<Table> {
+    let row = |index| PARTS.iter().map(|series| measured.texts.get(&((*series).to_owned(), index)).cloned()).collect();
+    let heading = ["part", "functions", "bytes", ""].map(str::to_owned).to_vec();
+    let rows = (0..).map_while(row).map(|mut row: Vec<String>| {
+        row.push(String::new());
+        row
+    });
+    let rows = std::iter::once(heading).chain(rows).collect();
+    vec![Table { file: "kernel-text".into(), title: "Machine code of the kernel by part".into(), rows }]
 }

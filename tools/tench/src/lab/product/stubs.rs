@@ -1,15 +1,13 @@
 //! The experiment on costs of a call by hand, by a generated stub and by the message builder, in instructions and in
 //! bytes of machine code, beside R2's tables.
 
-use std::collections::BTreeMap;
-
 use miette::Result;
 
 use crate::build::Build;
 use crate::elf;
 use crate::lab::reference;
 use crate::lab::support::plot::{BLUE, GREY, ORANGE, Panel, Plot};
-use crate::lab::support::{Experiment, Figures, Measured, Table, USUAL, format_number};
+use crate::lab::support::{Experiment, Measured, Table, USUAL, format_number};
 use crate::system::System;
 
 /// Kinds of data that are sent, by key and in words.
@@ -35,13 +33,13 @@ pub const STUBS: Experiment = Experiment {
 };
 
 /// Returns the machine-code sizes of the functions that `stubs` measures.
-fn sizes(system: &System, build: &Build) -> Result<Figures> {
-    let mut figures = BTreeMap::new();
+fn sizes(system: &System, build: &Build) -> Result<Measured> {
+    let mut measured = Measured::default();
     for program in system.programs.iter().filter(|program| program.name == "bench") {
         let functions = elf::functions(build.program(&program.origin)?, "lab_stubs_")?;
-        figures.extend(functions.into_iter().map(|(name, size)| (format!("{name}_bytes"), size as f64)));
+        functions.into_iter().for_each(|(name, size)| measured.figure(format!("{name}_bytes"), size as f64));
     }
-    Ok(figures)
+    Ok(measured)
 }
 
 /// Draws the instructions by kind of data and of call.

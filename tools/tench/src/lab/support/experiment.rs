@@ -1,11 +1,10 @@
 //! An experiment: what it boots, what it computes, and what it is compared with.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use miette::Result;
 
-use super::measure::{Figures, Measured};
+use super::measure::Measured;
 use super::plot::Plot;
 use super::table::Table;
 use crate::build::{Build, Kernel};
@@ -26,8 +25,8 @@ pub struct Experiment {
     pub runs: &'static [Run],
     /// Function that computes results without a target.
     pub on_host: fn(&Workspace) -> Result<Measured>,
-    /// Function that computes figures from what was built.
-    pub from_build: fn(&System, &Build) -> Result<Figures>,
+    /// Function that computes figures and words from what was built.
+    pub from_build: fn(&System, &Build) -> Result<Measured>,
     /// Function that derives figures and curves from the measurements, when all runs are over.
     pub derive: fn(&mut Measured),
     /// Figures of other systems.
@@ -75,7 +74,7 @@ pub const USUAL: Experiment = Experiment {
     system: "lab",
     runs: &[PLAIN],
     on_host: |_| Ok(Measured::default()),
-    from_build: |_, _| Ok(BTreeMap::new()),
+    from_build: |_, _| Ok(Measured::default()),
     derive: |_| (),
     columns: &[],
     targets: &[],

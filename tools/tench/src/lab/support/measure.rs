@@ -82,7 +82,9 @@ pub fn measure(
 ) -> Result<Measured> {
     let mut measured = (experiment.on_host)(workspace)?;
     let Some(Booted { packages, system, build }) = booted else { return Ok(measured) };
-    measured.figures.extend((experiment.from_build)(system, build)?);
+    let built = (experiment.from_build)(system, build)?;
+    measured.figures.extend(built.figures);
+    measured.texts.extend(built.texts);
     for run in experiment.runs {
         let build = match run.optimised {
             true => build.clone(),

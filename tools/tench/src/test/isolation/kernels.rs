@@ -5,15 +5,14 @@ use std::path::Path;
 
 use miette::{IntoDiagnostic, Result, miette};
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, elf};
-use tench_abi::boot::CORE_MAGIC;
+use tench_abi::boot::{CORE_MAGIC, MAGIC, MemoryKind, VERSION};
+use tench_abi::layout::address::PROCESS_INFO;
 
 use crate::elf::Executable;
 use crate::workspace;
 
 const PAGE: u64 = tench_abi::memory::PAGE_SIZE as u64;
 const WORD: u64 = size_of::<u64>() as u64;
-/// Offset of the memory size in an arm64 `Image`.
-const IMAGE_SIZE: usize = 16;
 /// Size of the block that a kernel maps in pages for itself, which also contains its boot page.
 const BLOCK: u64 = 2 << 20;
 /// Indices of words of a boot page (`tench_abi::boot::CoreBoot`): device tree, archive, number of chunks, the first of
@@ -21,6 +20,8 @@ const BLOCK: u64 = 2 << 20;
 const DEVICE_TREE: u64 = 3;
 const ARCHIVE: u64 = 6;
 const BLOCKS: u64 = 10;
+/// Bytes after its boot information in which the first process has the device tree.
+const LARGE: u64 = 64 << 20;
 
 /// Physical memory.
 pub struct Memory {
@@ -54,6 +55,9 @@ pub struct Linked {
     base: u64,
     start: u64,
     size: u64,
+    /// The part that stays after the boot.
+    resident: Range<u64>,
+    /// The code at the beginning of that part.
     code: Vec<u8>,
     writable: Range<u64>,
     tables: Range<u64>,
@@ -71,25 +75,26 @@ impl Linked {
         let executable = Executable::read_kernel(path)?;
         let bytes = workspace::read_file(path)?;
         let file = object::File::parse(&*bytes).into_diagnostic()?;
-        let code = executable.segments.iter().find(|segment| segment.executable);
-        let code = code.ok_or_else(|| miette!("the kernel has no code"))?;
         let data = executable.segments.iter().find(|segment| segment.writable);
         let data = data.ok_or_else(|| miette!("the kernel has no data"))?;
-        let start = code.virtual_address;
-        let symbol = |name: &str| {
+        let named = |name: &str| {
             let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name));
-            symbol.map(|symbol| symbol.address() - start).ok_or_else(|| miette!("the kernel has no symbol {name}"))
+            symbol.map(|symbol| symbol.address()).ok_or_else(|| miette!("the kernel has no symbol {name}"))
         };
-        let size = code.content.get(IMAGE_SIZE..).and_then(|rest| rest.first_chunk());
-        let size = size.copied().map(u64::from_le_bytes).ok_or_else(|| miette!("the kernel has no header"))?;
+        let start = named("tench_image_start")?;
+        let symbol = |name: &str| named(name).map(|address| address - start);
+        let resident = symbol("tench_resident_start")?..symbol("tench_resident_end")?;
+        let code = executable.segments.iter().find(|segment| segment.virtual_address == start + resident.start);
+        let code = code.ok_or_else(|| miette!("the kernel has no code that stays"))?;
         let data_start = data.virtual_address - start;
         Ok(Linked {
-            base: start - code.physical_address,
+            base: code.virtual_address - code.physical_address,
             start,
-            size,
+            size: symbol("tench_image_end")?,
+            resident,
             code: code.content.clone(),
             writable: data_start..data_start + data.memory_size,
-            tables: symbol("tench_boot_table")?..symbol("tench_empty_table")? + PAGE,
+            tables: symbol("tench_kernel_tables")?..symbol("tench_empty_table")? + PAGE,
             linked_at: symbol("tench_linked_at")?,
             block: BLOCK,
             sections: writable_sections(&file),
@@ -103,12 +108,14 @@ impl Linked {
         self.sections.iter().find(|(_, range)| is_outside(range)).map(|(name, _)| name.as_str())
     }
 
-    /// Returns the kernels that run in a memory. A mere copy of the file does not contain its own address.
+    /// Returns the kernels that run in a memory, by what stays of them. A mere copy of the file does not contain its
+    /// own address.
     pub fn find<'l>(&'l self, memory: &'l Memory) -> Vec<Kernel<'l>> {
         let pages = (memory.start..memory.start + memory.bytes.len() as u64).step_by(PAGE as usize);
         let head = self.code.get(..PAGE as usize).unwrap_or(&self.code);
         let runs = |start: &u64| {
-            memory.bytes(*start, head.len()) == head && memory.word(start + self.linked_at) == Some(self.base + start)
+            memory.bytes(*start + self.resident.start, head.len()) == head
+                && memory.word(start + self.linked_at) == Some(self.base + start)
         };
         pages.filter(runs).map(|start| Kernel { linked: self, start }).collect()
     }
@@ -143,7 +150,7 @@ impl<'l> Kernel<'l> {
 
     /// Returns whether its code is the linked code.
     pub fn has_its_code(&self, memory: &Memory) -> bool {
-        memory.bytes(self.start, self.linked.code.len()) == self.linked.code
+        memory.bytes(self.start + self.linked.resident.start, self.linked.code.len()) == self.linked.code
     }
 
     /// Returns the words of its writable data, without page tables, with their physical addresses.
@@ -173,6 +180,22 @@ impl<'l> Kernel<'l> {
         self.words(memory).filter(move |(_, word)| wanted(*word) || word.checked_sub(base).is_some_and(&wanted))
     }
 
+    /// Returns a page of the image that the first process of this core has as untyped memory although it stays, or has
+    /// not although it is free, if there is one.
+    pub fn wrong_page(&self, memory: &Memory, core: u64) -> Option<String> {
+        let Some(untyped) = untyped(memory, core) else {
+            return Some(format!("no page has the boot information of core {core}"));
+        };
+        let linked = self.linked;
+        let mut pages = (0..linked.size).step_by(PAGE as usize);
+        let page = pages.find(|page| {
+            let is_free = untyped.iter().any(|block| block.contains(&(self.start + page)));
+            is_free == linked.resident.contains(page)
+        })?;
+        let is = if linked.resident.contains(&page) { "stays, and is" } else { "is free, and is not" };
+        Some(format!("the page at {page:#x} of core {core}'s kernel {is} in a block of untyped memory"))
+    }
+
     /// Returns what the core was given, by its boot page: the block with its image, its memory, and the read-only
     /// device tree and archive.
     pub fn given(&self, memory: &Memory) -> Option<Vec<Range<u64>>> {
@@ -196,6 +219,24 @@ impl<'l> Kernel<'l> {
     }
 }
 
+/// Returns the blocks of RAM in a core's boot information (`tench_abi::boot::BootInfo`).
+fn untyped(memory: &Memory, core: u64) -> Option<Vec<Range<u64>>> {
+    let mut pages = (memory.start..memory.start + memory.bytes.len() as u64).step_by(PAGE as usize);
+    // The header of the RAM disk begins likewise, but has no device tree where the first process has it.
+    let is_wanted = |page: &u64| {
+        let word = |index: u64| memory.word(page + index * WORD);
+        let begins = word(0) == Some(MAGIC) && word(1) == Some(VERSION) && word(8) == Some(core);
+        begins && word(5).is_some_and(|tree| (PROCESS_INFO..PROCESS_INFO + LARGE).contains(&tree))
+    };
+    let page = pages.find(is_wanted)?;
+    let block = |index: u64| {
+        let (start, kind) = (memory.word(page + (9 + 2 * index) * WORD)?, memory.word(page + (10 + 2 * index) * WORD)?);
+        let is_ram = kind >> u32::BITS == MemoryKind::Ram as u64;
+        Some(if is_ram { start..start.saturating_add(1u64.checked_shl(kind as u32)?) } else { 0..0 })
+    };
+    (0..memory.word(page + 2 * WORD)?).map(block).collect()
+}
+
 #[cfg(test)]
 pub mod tests {
     use super::*;
@@ -211,6 +252,7 @@ pub mod tests {
             base: BASE,
             start: BASE + RAM,
             size: SIZE,
+            resident: 0..SIZE,
             code: vec![7; PAGE as usize],
             writable: PAGE..2 * PAGE,
             tables: PAGE + PAGE / 2..2 * PAGE,
@@ -256,6 +298,28 @@ pub mod tests {
         put(&mut memory, RAM + 10 * PAGE, BASE + RAM);
         let found: Vec<u64> = linked.find(&memory).iter().map(|kernel| (kernel.start - RAM) / PAGE).collect();
         assert_eq!(found, [1, 5]);
+    }
+
+    #[test]
+    fn free_pages_are_in_untyped_memory_and_others_are_not() {
+        let linked = Linked { size: 4 * PAGE, resident: PAGE..3 * PAGE, ..linked() };
+        let kernel = Kernel { linked: &linked, start: RAM + 4 * PAGE };
+        let judge = |core: u64, blocks: &[(u64, u64)]| {
+            let mut memory = memory(&[]);
+            let ram = |&(page, bits): &(u64, u64)| [RAM + page * PAGE, bits | (MemoryKind::Ram as u64) << 32];
+            let info = [MAGIC, VERSION, blocks.len() as u64, 0, 0, PROCESS_INFO + 0x40_0000, 0, 0, 1];
+            for (index, word) in info.into_iter().chain(blocks.iter().flat_map(ram)).enumerate() {
+                put(&mut memory, RAM + 9 * PAGE + index as u64 * WORD, word);
+            }
+            kernel.wrong_page(&memory, core)
+        };
+        assert_eq!(judge(1, &[(4, 12), (7, 12), (8, 15)]), None);
+        let page = |page: u64, is: &str| {
+            Some(format!("the page at {:#x} of core 1's kernel {is} in a block of untyped memory", page * PAGE))
+        };
+        assert_eq!(judge(1, &[(4, 12), (8, 15)]), page(3, "is free, and is not"));
+        assert_eq!(judge(1, &[(4, 13), (7, 12)]), page(1, "stays, and is"));
+        assert_eq!(judge(0, &[(4, 12), (7, 12)]), Some("no page has the boot information of core 0".into()));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! Two cores are booted, the machine is stopped while both run, and its physical memory is read through the emulator.
 //! Each kernel is an image with its writable data; no word of one's data is an address in the other's, and all memory
 //! that the second's data name is its own or read-only. The kernel's file shows that the image has all writable data
-//! there is, so that a copy of it shares none.
+//! there is, so that a copy of it shares none. Of each image, those pages are in the first process's untyped memory
+//! that only the bootstrap needed, and no other.
 //!
 //! Not checked are the page tables with which each kernel maps all memory (they name blocks of it, not objects), and
 //! objects that a kernel has made in untyped memory, which it reaches through its data.
@@ -65,6 +66,10 @@ pub fn run(target: &Target, report: &Report) -> Result<()> {
         None => report.passed("isolation/data"),
         Some(problem) => report.failed("isolation/data", &problem),
     }
+    match freed(&linked, &memory) {
+        None => report.passed("isolation/bootstrap"),
+        Some(problem) => report.failed("isolation/bootstrap", &problem),
+    }
     Ok(())
 }
 
@@ -80,12 +85,30 @@ fn read_memory(socket: &Path, file: &Path) -> Result<Memory> {
     Ok(Memory::new(RAM.0, bytes))
 }
 
-/// Returns what is wrong, if anything.
-fn judge(linked: &Linked, memory: &Memory) -> Option<String> {
-    let found = linked.find(memory);
-    let [one, other] = found.as_slice() else { return Some(format!("{} kernels run, not 2", found.len())) };
+/// Returns what is wrong with the memory of the bootstraps, if anything: exactly their pages of the images are untyped.
+fn freed(linked: &Linked, memory: &Memory) -> Option<String> {
+    let kernels = linked.find(memory);
+    let [first, second] = match both(&kernels, memory) {
+        Ok(both) => both,
+        Err(problem) => return Some(problem),
+    };
+    first.wrong_page(memory, 0).or_else(|| second.wrong_page(memory, 1))
+}
+
+/// Returns the first core's kernel and the second's.
+fn both<'k, 'l>(found: &'k [Kernel<'l>], memory: &Memory) -> std::result::Result<[&'k Kernel<'l>; 2], String> {
+    let [one, other] = found else { return Err(format!("{} kernels run, not 2", found.len())) };
     // Either may lie below the other. Only the one started by the other has a boot page.
-    let (first, second) = if other.given(memory).is_some() { (one, other) } else { (other, one) };
+    Ok(if other.given(memory).is_some() { [one, other] } else { [other, one] })
+}
+
+/// Returns what is wrong with the kernels' data, if anything.
+fn judge(linked: &Linked, memory: &Memory) -> Option<String> {
+    let kernels = linked.find(memory);
+    let [first, second] = match both(&kernels, memory) {
+        Ok(both) => both,
+        Err(problem) => return Some(problem),
+    };
     let (one, other) = (first.writable(), second.writable());
     if one.start < other.end && other.start < one.end {
         return Some(format!("both kernels write {one:x?} and {other:x?}"));

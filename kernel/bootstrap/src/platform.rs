@@ -1,37 +1,25 @@
 //! The machine's description, from the device tree that the boot loader passed.
 //!
-//! Only this module uses the library that reads device trees. It reads each node once and trusts the tree as far as it
-//! is well-formed: its author controlled the machine before the kernel did. The result is a [`Platform`], plain values
-//! for [`plan`](crate::plan) and the drivers.
+//! It reads each node once and trusts the tree as far as it is well-formed: its author controlled the machine before
+//! the kernel did. The result is a [`Platform`], plain values for [`plan`](crate::plan) and the drivers.
 //!
 //! Only children of the root are read. A bus is described by its address ranges (`ranges`); programs discover the
 //! devices on it.
 
 use arrayvec::ArrayVec;
-use dtoolkit::fdt::{Fdt, FdtNode, FdtProperty};
-use dtoolkit::standard::NodeStandard;
-use dtoolkit::{Cells, Node, Property, ToCellInt};
 
-use crate::layout::{LARGE_BITS, RAM_END, Region};
 use tench_abi::memory::PAGE_BITS;
+use tench_arch_aarch64::conduit::Conduit;
+use tench_arch_aarch64::layout::{LARGE_BITS, MAX_BANKS, MAX_CORES, RAM_END, Region, TIMER_LINE};
 
-/// Maximum number of memory banks read.
-pub const MAX_BANKS: usize = 16;
+use crate::tree::{Node, Tree, groups, number};
+
 /// Maximum number of separate ranges of device registers, after adjacent ones have been joined.
 pub const MAX_DEVICES: usize = 32;
-/// Maximum number of cores read.
-pub const MAX_CORES: usize = 64;
+/// Maximum number of cells in an address or a size.
+const MAX_CELLS: u64 = 4;
 /// Maximum number of ranges of redistributors.
 pub const MAX_REDISTRIBUTORS: usize = 4;
-
-/// The instruction that calls the firmware.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Conduit {
-    /// `hvc`.
-    Hypervisor,
-    /// `smc`.
-    SecureMonitor,
-}
 
 /// A serial port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,30 +66,31 @@ struct Facts<'a> {
     status: &'a [u8],
     interrupts: &'a [u8],
     regions: u64,
-    reg: Option<FdtProperty<'a>>,
-    ranges: Option<FdtProperty<'a>>,
+    reg: &'a [u8],
+    ranges: &'a [u8],
     initrd_start: Option<u64>,
     initrd_end: Option<u64>,
     address_cells: Option<u64>,
+    size_cells: Option<u64>,
 }
 
 impl<'a> Facts<'a> {
-    fn read(node: FdtNode<'a>) -> Facts<'a> {
+    fn read(node: Node<'a>) -> Facts<'a> {
         let mut facts = Facts { regions: 1, ..Facts::default() };
-        for property in node.properties() {
-            let Ok(value) = property.value_as::<&[u8]>() else { continue };
-            match property.name() {
-                "compatible" => facts.compatible = value,
-                "device_type" => facts.kind = value,
-                "method" => facts.method = value,
-                "status" => facts.status = value,
-                "interrupts" => facts.interrupts = value,
-                "reg" => facts.reg = Some(property),
-                "ranges" => facts.ranges = Some(property),
-                "linux,initrd-start" => facts.initrd_start = number(value),
-                "linux,initrd-end" => facts.initrd_end = number(value),
-                "#redistributor-regions" => facts.regions = number(value).unwrap_or(1),
-                "#address-cells" => facts.address_cells = number(value),
+        for (name, value) in node.properties() {
+            match name {
+                b"compatible" => facts.compatible = value,
+                b"device_type" => facts.kind = value,
+                b"method" => facts.method = value,
+                b"status" => facts.status = value,
+                b"interrupts" => facts.interrupts = value,
+                b"reg" => facts.reg = value,
+                b"ranges" => facts.ranges = value,
+                b"linux,initrd-start" => facts.initrd_start = number(value),
+                b"linux,initrd-end" => facts.initrd_end = number(value),
+                b"#redistributor-regions" => facts.regions = number(value).unwrap_or(1),
+                b"#address-cells" => facts.address_cells = number(value),
+                b"#size-cells" => facts.size_cells = number(value),
                 _ => {}
             }
         }
@@ -118,18 +107,21 @@ impl<'a> Facts<'a> {
         matches!(self.status, b"" | b"okay\0" | b"ok\0")
     }
 
+    /// Returns the numbers of cells in addresses and sizes of the node's children.
+    fn cells(&self) -> [usize; 2] {
+        [self.address_cells.unwrap_or(2), self.size_cells.unwrap_or(1)].map(|count| count.min(MAX_CELLS) as usize)
+    }
+
     /// Returns the ranges in `reg`, for a child of a node with these cell counts for addresses and sizes.
     fn regions(&self, cells: [usize; 2]) -> impl Iterator<Item = Region> + use<'a> {
-        let all = self.reg.and_then(|reg| reg.as_prop_encoded_array(cells).ok()).into_iter().flatten();
-        all.filter_map(|[start, size]| region(start, size))
+        groups(self.reg, cells).filter_map(region)
     }
 
     /// Returns the ranges of addresses that a bus forwards.
     fn windows(&self, cells: [usize; 2]) -> impl Iterator<Item = Region> + use<'a> {
-        let child = self.address_cells.unwrap_or(2) as usize;
         // On every relevant machine the bus's own sizes have as many cells as those of its parent.
-        let all = self.ranges.and_then(|ranges| ranges.as_prop_encoded_array([child, cells[0], cells[1]]).ok());
-        all.into_iter().flatten().filter_map(|[_, start, size]| region(start, size))
+        let [child, _] = self.cells();
+        groups(self.ranges, [child, cells[0], cells[1]]).filter_map(|[_, start, size]| region([start, size]))
     }
 
     /// Returns the interrupt line in entry `index`, which has a cell each for kind, number and trigger.
@@ -145,35 +137,8 @@ impl<'a> Facts<'a> {
 }
 
 /// Returns a range of addresses, if it is valid and not empty.
-fn region(start: Cells<'_>, size: Cells<'_>) -> Option<Region> {
-    Region::new(start.to_int().ok()?, size.to_int().ok()?).filter(|region| !region.is_empty())
-}
-
-/// Returns a number of one or two cells.
-fn number(value: &[u8]) -> Option<u64> {
-    match *value {
-        [a, b, c, d] => Some(u64::from(u32::from_be_bytes([a, b, c, d]))),
-        [a, b, c, d, e, f, g, h] => Some(u64::from_be_bytes([a, b, c, d, e, f, g, h])),
-        _ => None,
-    }
-}
-
-/// Size of a device tree's header in bytes.
-pub const HEADER_SIZE: usize = 40;
-/// Position of the tree's total size in the header.
-pub const TOTAL_SIZE: core::ops::Range<usize> = 4..8;
-
-/// Returns the number of bytes of a device tree that are in use, from its header; the rest of the total size is room to
-/// grow. Returns `None` if this is no device tree.
-pub fn used_size(header: &[u8; HEADER_SIZE]) -> Option<u32> {
-    let word = |offset: usize| header.get(offset..offset + 4).and_then(number).map(|word| word as u32);
-    if word(0)? != 0xd00d_feed {
-        return None;
-    }
-    let structure = word(8)?.checked_add(word(36)?)?;
-    let strings = word(12)?.checked_add(word(32)?)?;
-    let used = structure.max(strings).max(HEADER_SIZE as u32).checked_next_multiple_of(8)?;
-    Some(used.min(word(4)?))
+fn region([start, size]: [Option<u64>; 2]) -> Option<Region> {
+    Region::new(start?, size?).filter(|region| !region.is_empty())
 }
 
 impl Platform {
@@ -183,16 +148,14 @@ impl Platform {
     /// A sentence, if the tree cannot be understood.
     pub fn read(tree: &[u8], address: u64) -> Result<Platform, &'static str> {
         let tree_region = Region::new(address, tree.len() as u64).ok_or("the device tree lies nowhere")?;
-        let tree = Fdt::new(tree).map_err(|_| "the device tree is damaged")?;
+        let tree = Tree::new(tree).ok_or("the device tree is damaged")?;
         let mut platform = Platform { device_tree: tree_region, ..Platform::default() };
-        for reservation in tree.memory_reservations() {
-            let region = Region::new(reservation.address(), reservation.size());
-            insert(&mut platform.reserved, region.unwrap_or_default().widen(PAGE_BITS))
+        for reserved in tree.reservations().filter_map(region) {
+            insert(&mut platform.reserved, reserved.widen(PAGE_BITS))
                 .map_err(|()| "firmware reserves too many ranges of memory")?;
         }
-        let root = tree.root();
-        let space = root.address_space();
-        let cells = [space.address_cells as usize, space.size_cells as usize];
+        let root = tree.root().ok_or("the device tree is damaged")?;
+        let cells = Facts::read(root).cells();
         for node in root.children() {
             let facts = Facts::read(node);
             if facts.is_enabled() {
@@ -203,7 +166,7 @@ impl Platform {
     }
 
     /// Adds the description in one node.
-    fn add(&mut self, node: FdtNode<'_>, facts: &Facts<'_>, cells: [usize; 2]) -> Result<(), &'static str> {
+    fn add(&mut self, node: Node<'_>, facts: &Facts<'_>, cells: [usize; 2]) -> Result<(), &'static str> {
         if facts.kind == b"memory\0" {
             for region in facts.regions(cells) {
                 let region = Region { end: region.end.min(RAM_END), ..region }.narrow(LARGE_BITS);
@@ -212,15 +175,15 @@ impl Platform {
             return Ok(());
         }
         match node.name_without_address() {
-            "chosen" => {
+            b"chosen" => {
                 self.ramdisk = match (facts.initrd_start, facts.initrd_end) {
                     (Some(start), Some(end)) => Some(Region { start, end }).filter(|region| !region.is_empty()),
                     _ => None,
                 };
                 return Ok(());
             }
-            "cpus" => return self.add_cores(node, facts),
-            "reserved-memory" => return self.add_reserved(node),
+            b"cpus" => return self.add_cores(node, facts),
+            b"reserved-memory" => return self.add_reserved(node, facts),
             _ => {}
         }
         if facts.is(&["arm,psci", "arm,psci-0.2", "arm,psci-1.0"]) {
@@ -257,27 +220,23 @@ impl Platform {
     }
 
     /// Adds `/cpus`. Cores beyond the maximum are left out: they cannot be started then.
-    fn add_cores(&mut self, node: FdtNode<'_>, facts: &Facts<'_>) -> Result<(), &'static str> {
-        let cells = [facts.address_cells.unwrap_or(1) as usize];
+    fn add_cores(&mut self, node: Node<'_>, facts: &Facts<'_>) -> Result<(), &'static str> {
+        let cells = facts.address_cells.unwrap_or(1).min(MAX_CELLS) as usize;
         for child in node.children() {
             let core = Facts::read(child);
             if core.kind != b"cpu\0" {
                 continue;
             }
-            let reg = core.reg.ok_or("a core has no number")?;
-            let mut numbers = reg.as_prop_encoded_array(cells).map_err(|_| "a core has a malformed number")?;
-            let number = numbers.next().and_then(|[number]| number.to_int::<u64>().ok());
+            let [number] = groups(core.reg, [cells]).next().ok_or("a core has no number")?;
             let _ = self.cores.try_push(number.ok_or("a core has a malformed number")?);
         }
         Ok(())
     }
 
     /// Adds `/reserved-memory`.
-    fn add_reserved(&mut self, node: FdtNode<'_>) -> Result<(), &'static str> {
-        let space = node.address_space();
+    fn add_reserved(&mut self, node: Node<'_>, facts: &Facts<'_>) -> Result<(), &'static str> {
         for child in node.children() {
-            let facts = Facts::read(child);
-            for region in facts.regions([space.address_cells as usize, space.size_cells as usize]) {
+            for region in Facts::read(child).regions(facts.cells()) {
                 insert(&mut self.reserved, region.widen(PAGE_BITS))
                     .map_err(|()| "firmware reserves too many ranges of memory")?;
             }
@@ -300,22 +259,28 @@ impl Platform {
                 "its device tree names no interrupt controller that Tench knows, and Tench needs a GICv3"
             });
         }
-        if !(16..32).contains(&self.timer_interrupt) {
-            return Err("its device tree names no timer that Tench knows, and Tench needs Arm's generic timer");
+        match self.timer_interrupt {
+            TIMER_LINE => Ok(()),
+            0 => Err("its device tree names no timer that Tench knows, and Tench needs Arm's generic timer"),
+            _ => Err("its virtual timer has another interrupt line than 27, where Arm's systems have it"),
         }
-        Ok(())
     }
+}
+
+/// Returns the root of a device tree.
+fn root(tree: &[u8]) -> Option<Node<'_>> {
+    Tree::new(tree)?.root()
 }
 
 /// Returns whether a device tree names an interrupt controller of version 2.
 fn has_old_controller(tree: &[u8]) -> bool {
     let names = ["arm,cortex-a15-gic", "arm,cortex-a9-gic", "arm,cortex-a7-gic", "arm,gic-400"];
-    Fdt::new(tree).is_ok_and(|tree| tree.root().children().any(|node| Facts::read(node).is(&names)))
+    root(tree).is_some_and(|root| root.children().any(|node| Facts::read(node).is(&names)))
 }
 
 /// Returns the board's name in a device tree, if it has one.
 pub fn board(tree: &[u8]) -> Option<&str> {
-    let names = Facts::read(Fdt::new(tree).ok()?.root()).compatible;
+    let names = Facts::read(root(tree)?).compatible;
     names.split(|byte| *byte == 0).next().and_then(|name| str::from_utf8(name).ok())
 }
 

@@ -118,7 +118,7 @@ tench_start:
     orr x3, x9, #3
     str x3, [x8, x13, lsl #3]       // ... but for the kernel's own
 
-    adrp x14, tench_text_end
+    adrp x14, tench_resident_text_end
     adrp x15, tench_rodata_end
     and x16, x12, #0xffffffffffe00000
     mov x11, #0
@@ -208,14 +208,17 @@ tench_linked_at:
 
 .section .bss.tables, "aw", @nobits
 .balign 4096
-tench_boot_table:
-    .skip 8192
 .global tench_kernel_tables
 tench_kernel_tables:
     .skip 12288
 .global tench_empty_table
 tench_empty_table:
     .skip 4096
+
+.section .boot.bss, "aw", @nobits
+.balign 4096
+tench_boot_table:
+    .skip 8192
 .global tench_boot_guard
 tench_boot_guard:
     .skip 4096

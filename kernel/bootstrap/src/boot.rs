@@ -1,36 +1,19 @@
 //! Boot: from the device tree to the first process.
 
-use core::cell::UnsafeCell;
-use core::mem::MaybeUninit;
-use core::ptr::NonNull;
-
 use tench_abi::boot::{CORE_MAGIC, CoreBoot, Header, VERSION};
 use tench_abi::memory::PAGE_SIZE;
-use tench_abi::object::entry_path;
 use tench_arch_aarch64::cores::{self, Cores};
+use tench_arch_aarch64::early::Part::Text;
 use tench_arch_aarch64::interrupts::{self, Devices, Interrupts};
 use tench_arch_aarch64::layout::Region;
-use tench_arch_aarch64::platform::{self, HEADER_SIZE, Platform, TOTAL_SIZE, used_size};
-use tench_arch_aarch64::{BASE, Machine, early, fatal, plan, power, start, timer, trap};
-use tench_kernel::boot::{Plan, first_process};
-use tench_kernel::latency_tracer::{self, edge};
-use tench_kernel::thread::{OBJECT_SIZE, THREAD_OFFSET, Thread};
-use tench_kernel::{Arch, Kernel, State, entry, scheduler};
+use tench_arch_aarch64::start::{bootstrap, leave_bootstrap, resident};
+use tench_arch_aarch64::{BASE, Machine, early, fatal, first, power, timer};
+use tench_kernel::Arch;
+use tench_kernel::boot::Plan;
 
-/// Zero-initialised memory that one core uses through one reference.
-#[repr(C, align(8192))]
-struct Static<T>(UnsafeCell<MaybeUninit<T>>);
-
-// SAFETY: each is taken once, by the one core that boots.
-unsafe impl<T> Sync for Static<T> {}
-
-static STATE: Static<State<Machine>> = Static(UnsafeCell::new(MaybeUninit::zeroed()));
-static IDLE: Static<[u8; OBJECT_SIZE]> = Static(UnsafeCell::new(MaybeUninit::zeroed()));
-
-/// Size in bytes of the registers that `tench_switch` saves on a kernel stack.
-const SWITCH_FRAME: usize = 96;
-/// Offset of the return address among them.
-const SWITCH_RETURN: usize = 88;
+use crate::platform::{self, Platform};
+use crate::tree::{HEADER_SIZE, TOTAL_SIZE, used_size};
+use crate::{plan, start};
 
 /// Boots this core. start.S calls this with the core's first register: the physical address of the device tree, or of a
 /// [`CoreBoot`].
@@ -43,9 +26,9 @@ extern "C" fn tench_boot(address: usize) -> ! {
     match booted {
         Ok(first) => {
             // SAFETY: `first` came from the scheduler; everything on this stack is abandoned.
-            unsafe { trap::tench_resume(first) }
+            unsafe { leave_bootstrap(first) }
         }
-        Err(reason) => panic!("cannot boot: {reason}"),
+        Err(reason) => fatal::stop(&[Text("cannot boot: "), Text(reason)]),
     }
 }
 
@@ -79,7 +62,8 @@ fn machine(tree: &[u8], platform: &Platform, devices: Devices) -> Result<Machine
     let redistributor = redistributor.ok_or("its interrupt controller has no redistributor for this core")?;
     let controller = Interrupts::new(BASE + platform.distributor.start as usize, redistributor, devices);
     timer::init();
-    Ok(Machine::new(controller, Cores::new(platform)?, platform))
+    let cores = Cores::new(platform.cores.clone())?;
+    Ok(Machine::new(controller, cores, platform.memory.clone(), platform.reserved.clone()))
 }
 
 /// Boots the core on which the machine begins. A machine that the kernel does not know is refused without a report.
@@ -94,8 +78,8 @@ fn boot_first(tree_address: usize) -> Result<usize, &'static str> {
     // SAFETY: the boot loader put the RAM disk there; a header is plain numbers, valid whatever they are.
     let header = unsafe { &*((BASE + ramdisk.start as usize) as *const Header) };
     let archive = archive(header, ramdisk).ok_or("the RAM disk's header is damaged")?;
-    let memory = plan::untyped_blocks(&platform, start::image(), archive)?;
-    run(
+    let memory = plan::untyped_blocks(&platform, resident(), archive)?;
+    first::run(
         machine,
         &Plan {
             memory: &memory,
@@ -130,10 +114,10 @@ fn boot_further(boot: &CoreBoot) -> Result<usize, &'static str> {
     }
     // SAFETY: the core that started this one has put it there; a header is plain numbers, valid whatever they are.
     let header = unsafe { &*((BASE + boot.init as usize) as *const Header) };
-    run(
+    first::run(
         machine,
         &Plan {
-            memory: &plan::given(boot)?,
+            memory: &plan::given(boot, bootstrap())?,
             init: boot.init,
             header,
             archive: (boot.archive, boot.archive_size),
@@ -162,54 +146,4 @@ fn trimmed_tree(tree: usize) -> Result<&'static [u8], &'static str> {
     header[TOTAL_SIZE].copy_from_slice(&size.to_be_bytes());
     // SAFETY: as above; it is not written from here on.
     Ok(unsafe { core::slice::from_raw_parts((BASE + tree) as *const u8, size as usize) })
-}
-
-/// Makes the kernel's state and the first process. Returns the address of the thread to run.
-fn run(machine: Machine, plan: &Plan<'_>) -> Result<usize, &'static str> {
-    let state = NonNull::new(STATE.0.get().cast::<State<Machine>>()).ok_or("no state")?;
-    let idle = IDLE.0.get().addr();
-    // SAFETY: both are zeroed static memory that is used here alone.
-    let mut kernel = unsafe { State::initialise(state, machine, idle) }.ok_or("no idle thread")?;
-    // SAFETY: the frame lies at the top of the idle thread's own kernel stack, which is not in use yet.
-    unsafe { prepare_idle(idle) };
-    // SAFETY: the state lives for ever, and the tokens made by traps exclude this one: no trap happens before
-    // `tench_resume`, when this token is gone.
-    trap::install(unsafe { &mut *state.as_ptr() });
-    first_process(&mut kernel, plan)?;
-    kernel.state().statistics.boot_instructions = tench_arch_aarch64::counter::instructions();
-    kernel.state().charged_until = timer::now();
-    Ok(scheduler::leave(&mut kernel).address())
-}
-
-/// Sets up the idle thread's kernel stack as if the thread had been switched away from at the beginning of its loop.
-///
-/// # Safety
-/// `idle` is an initialised thread object that has never run.
-unsafe fn prepare_idle(idle: usize) {
-    let frame = idle + THREAD_OFFSET - SWITCH_FRAME;
-    let entry: extern "C" fn() -> ! = idle_loop;
-    // SAFETY: inside the object's stack.
-    unsafe { ((frame + SWITCH_RETURN) as *mut usize).write(entry as usize) };
-    let thread = (idle + THREAD_OFFSET) as *mut Thread;
-    // SAFETY: an initialised thread.
-    unsafe { (&raw mut (*thread).kernel_stack_pointer).write(frame) };
-}
-
-/// Waits for interrupts, and for a thread to become ready.
-extern "C" fn idle_loop() -> ! {
-    loop {
-        let mut kernel: Kernel<Machine> = trap::token();
-        latency_tracer::end_interval(&mut kernel, edge::PREEMPTION_POINT);
-        // SAFETY: waits until an interrupt is pending; interrupts are masked, so it stays pending until it is handled
-        // below.
-        unsafe { core::arch::asm!("wfi", options(nomem, nostack)) };
-        let here: extern "C" fn() -> ! = idle_loop;
-        latency_tracer::begin_interval(&mut kernel, entry_path::IDLE, here as usize);
-        entry::idle(&mut kernel);
-    }
-}
-
-#[panic_handler]
-fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    fatal::panic(info)
 }

@@ -11,14 +11,14 @@
 use arrayvec::ArrayVec;
 use tench_abi::boot::{CoreBoot, MAX_UNTYPED, MemoryKind, UntypedInfo};
 use tench_abi::memory::PAGE_BITS;
+use tench_arch_aarch64::layout::{RAM_END, Region};
 
-use crate::layout::{RAM_END, Region};
 use crate::platform::Platform;
 
 /// The blocks: RAM, the largest first, then devices, then the archive.
 pub type UntypedBlocks = ArrayVec<UntypedInfo, MAX_UNTYPED>;
 
-/// Divides the machine's memory into blocks. `kernel` is the image with everything static; `archive` lies in the RAM
+/// Divides the machine's memory into blocks. `kernel` is the part of the image that stays; `archive` lies in the RAM
 /// disk.
 ///
 /// # Errors
@@ -30,12 +30,12 @@ pub fn untyped_blocks(platform: &Platform, kernel: Region, archive: Region) -> R
     for region in own.into_iter().chain(platform.reserved.iter().copied()).filter(|region| !region.is_empty()) {
         taken.try_push(region.widen(PAGE_BITS)).map_err(|_| "firmware reserves too many ranges of memory")?;
     }
-    taken.sort_unstable();
+    sort(&mut taken);
 
     let mut others = UntypedBlocks::new();
     let controller = [platform.distributor].into_iter().chain(platform.redistributors.iter().copied());
     let mut not_devices: ArrayVec<Region, 32> = controller.chain(platform.memory.iter().copied()).collect();
-    not_devices.sort_unstable();
+    sort(&mut not_devices);
     for device in &platform.devices {
         for gap in gaps(*device, &not_devices) {
             split(gap, MemoryKind::Device, |block| others.try_push(block).is_ok())
@@ -59,11 +59,12 @@ pub fn untyped_blocks(platform: &Platform, kernel: Region, archive: Region) -> R
 }
 
 /// Returns the blocks of a core that another core has started: its memory, the largest first, the frame that the two
-/// share, and the archive.
+/// share, and the archive. `own` are the parts of the image that are free afterwards; they are too small to hold the
+/// first process's objects, which are made before that.
 ///
 /// # Errors
 /// A sentence, if what the other core says is not possible.
-pub fn given(boot: &CoreBoot) -> Result<UntypedBlocks, &'static str> {
+pub fn given(boot: &CoreBoot, own: [Region; 2]) -> Result<UntypedBlocks, &'static str> {
     let memory =
         boot.memory.get(..boot.memory_count as usize).ok_or("the boot page is damaged: too many blocks of memory")?;
     let is_valid = |block: &UntypedInfo| {
@@ -78,6 +79,12 @@ pub fn given(boot: &CoreBoot) -> Result<UntypedBlocks, &'static str> {
     let mut blocks = UntypedBlocks::new();
     for block in memory {
         insert(&mut blocks, *block, MAX_UNTYPED);
+    }
+    for region in own {
+        let _ = split(region, MemoryKind::Ram, |block| {
+            insert(&mut blocks, block, MAX_UNTYPED);
+            true
+        });
     }
     let channel =
         Region::new(boot.channel, 1 << (boot.channel_bits & 31)).ok_or("the boot page is damaged: no channel")?;
@@ -97,6 +104,19 @@ fn insert(blocks: &mut UntypedBlocks, block: UntypedInfo, limit: usize) {
     }
     blocks.truncate(limit - 1);
     let _ = blocks.try_insert(index, block);
+}
+
+/// Sorts a few ranges. The library's sort is made for many, and is ten times as long.
+fn sort(ranges: &mut [Region]) {
+    for end in 1..ranges.len() {
+        for index in (1..=end).rev() {
+            if let [lower, upper] = &mut ranges[index - 1..=index]
+                && *upper < *lower
+            {
+                core::mem::swap(lower, upper);
+            }
+        }
+    }
 }
 
 /// Returns the parts of a range outside `taken`, whose ranges are sorted.
