@@ -223,4 +223,5 @@ tench_boot_table:
 tench_boot_guard:
     .skip 4096
     .skip 32768
+.global tench_boot_stack_top
 tench_boot_stack_top:

@@ -1,7 +1,7 @@
 //! Building of everything that system descriptions name: programs in Rust, kernels, then programs in C.
 //!
 //! Programs keep frame records, and the kernel, in which each would cost a few instructions of every system call, keeps
-//! none. So cargo is invoked once for the programs and once for each kernel.
+//! none, unless it measures. So cargo is invoked once for the programs and once for each kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -52,6 +52,11 @@ impl Kernel {
     /// Returns the name as it is typed, and of its directory.
     pub fn name(self) -> &'static str {
         self.settings().0
+    }
+
+    /// Returns whether the kernel measures how long interrupts are off.
+    pub fn measures(self) -> bool {
+        matches!(self, Kernel::Measuring | Kernel::MeasuringNonPreemptible)
     }
 
     /// Returns the kernel of this name.
@@ -186,6 +191,10 @@ impl Build {
         command.args(["--config", &format!("profile.{profile}.inherits='release'"), "--profile", profile]);
         command.args(["--message-format=json-render-diagnostics", "--no-default-features", "-p", &system.kernel]);
         command.args(["--features", features]);
+        if kernel.measures() {
+            // It says from where a preemption point was passed.
+            command.arg("--config").arg(FRAME_RECORDS);
+        }
         let mut artifacts = Artifacts::default();
         artifacts.read(&process::output(&mut command)?, packages)?;
         Ok(Build { other_kernel: Some(artifacts.executable(&system.kernel)?.to_owned()), ..self })

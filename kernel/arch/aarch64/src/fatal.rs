@@ -5,6 +5,8 @@
 
 use core::panic::Location;
 
+use tench_kernel::thread::{OBJECT_SIZE, THREAD_OFFSET};
+
 use crate::early::Part::{self, Decimal, Hexadecimal, Register, Text};
 use crate::early::say;
 use crate::trap::FatalFrame;
@@ -12,7 +14,7 @@ use crate::{BASE, power, start};
 
 /// Exit status after a kernel panic or fault.
 pub const STATUS: u8 = 101;
-/// Maximum number of stack frames shown.
+/// Maximum number of return addresses shown.
 const DEPTH: usize = 32;
 
 /// Reports a panic: its place in the source, where the condition and the words are. Whatever looked at the message
@@ -44,14 +46,14 @@ fn report(message: &[Part<'_>], place: Option<&Location<'_>>) -> ! {
         let (line, column) = (u64::from(place.line()), u64::from(place.column()));
         say(&[Text("\n  in "), Text(place.file()), Text(":"), Decimal(line), Text(":"), Decimal(column)]);
     }
-    let (here, frame): (usize, usize);
-    // SAFETY: reads the program counter and the frame pointer.
+    let (here, stack): (usize, usize);
+    // SAFETY: reads the program counter and the stack pointer.
     unsafe {
-        core::arch::asm!("adr {}, .", "mov {}, x29", out(reg) here, out(reg) frame, options(nomem, nostack, preserves_flags));
+        core::arch::asm!("adr {}, .", "mov {}, sp", out(reg) here, out(reg) stack, options(nomem, nostack, preserves_flags));
     }
     // The first address of a report is the current one; all others are return addresses.
     say(&[Text("\n  at "), Hexadecimal(here as u64), Text("\n")]);
-    backtrace(frame);
+    backtrace(stack);
     power::off(STATUS)
 }
 
@@ -89,28 +91,47 @@ pub fn exception(frame: &FatalFrame, vector: u64) -> ! {
         say(&[Text("x"), Decimal(number), Text(name), Register(value), Text(end)]);
     }
     say(&[Text("sp  "), Register(frame.sp), Text("\nstate "), Hexadecimal(frame.state), Text("\n")]);
-    backtrace(frame.x[29] as usize);
+    let link = frame.x[30] as usize;
+    if is_return_address(link) {
+        say(&[Text("  at "), Hexadecimal(link as u64), Text("\n")]);
+    }
+    backtrace(frame.sp as usize);
     power::off(STATUS)
 }
 
-/// Prints the return addresses of the frame records, which lie in kernel memory at rising addresses.
-fn backtrace(mut frame: usize) {
-    for _ in 0..DEPTH {
-        if frame < BASE || frame % 16 != 0 {
-            return;
+/// Prints the words on the kernel stack from `stack` on that can be return addresses. The kernel keeps no frame records,
+/// which would cost instructions in every system call, so what an earlier call has left there can be among them.
+fn backtrace(stack: usize) {
+    if stack < BASE || !stack.is_multiple_of(16) {
+        return;
+    }
+    let end = start::boot_stack_end(stack).unwrap_or((stack & !(OBJECT_SIZE - 1)) + THREAD_OFFSET);
+    let mut shown = 0;
+    for address in (stack..end).step_by(size_of::<usize>()) {
+        // SAFETY: an aligned address of the stack in use, or what the stack pointer was set to by mistake. If nothing
+        // is there this faults; the vectors report that on the emergency stack, and end.
+        let word = unsafe { (address as *const usize).read_volatile() };
+        if is_return_address(word) {
+            say(&[Text("  at "), Hexadecimal(word as u64), Text("\n")]);
+            shown += 1;
+            if shown == DEPTH {
+                return;
+            }
         }
-        // SAFETY: an aligned address in the kernel's half that a chain of frame records leads to. If the chain is
-        // damaged this faults; the vectors report that on the emergency stack, and end.
-        let next = unsafe { (frame as *const usize).read_volatile() };
-        // SAFETY: as above.
-        let caller = unsafe { (frame as *const usize).add(1).read_volatile() };
-        if caller == 0 {
-            return;
-        }
-        say(&[Text("  at "), Hexadecimal(caller as u64), Text("\n")]);
-        if next <= frame {
-            return;
-        }
-        frame = next;
     }
 }
+
+/// Returns whether a word is the address of an instruction of the kernel that comes after a call.
+fn is_return_address(word: usize) -> bool {
+    if !start::is_in_text(word) || !word.is_multiple_of(4) {
+        return false;
+    }
+    // SAFETY: an instruction of the kernel's text, which begins with a jump.
+    let before = unsafe { ((word - 4) as *const u32).read_volatile() };
+    before & 0xfc00_0000 == CALL || before & 0xffff_fc1f == CALL_REGISTER
+}
+
+/// The instruction `bl`, without its distance.
+const CALL: u32 = 0x9400_0000;
+/// The instruction `blr`, without its register.
+const CALL_REGISTER: u32 = 0xd63f_0000;

@@ -10,10 +10,12 @@ unsafe extern "C" {
     pub static mut tench_kernel_tables: [[u64; 512]; 3];
     static tench_image_start: u8;
     static tench_resident_start: u8;
+    static tench_resident_text_end: u8;
     static tench_resident_end: u8;
     static tench_image_end: u8;
     static tench_empty_table: u8;
     static tench_boot_guard: [u8; PAGE_SIZE];
+    static tench_boot_stack_top: u8;
 }
 
 /// Descriptor bits of a page of normal memory: accessed, inner shareable, never executed.
@@ -67,6 +69,18 @@ pub unsafe fn leave_bootstrap(thread: usize) -> ! {
     }
     // SAFETY: the caller's contract is the same.
     unsafe { trap::tench_resume(thread) }
+}
+
+/// Returns whether an address is one of the kernel's instructions, but for the first; those of the bootstrap count.
+pub fn is_in_text(address: usize) -> bool {
+    let (first, end) = (&raw const tench_image_start, &raw const tench_resident_text_end);
+    first.addr() < address && address < end.addr()
+}
+
+/// Returns the end of the stack on which the kernel boots, if an address lies on it.
+pub fn boot_stack_end(address: usize) -> Option<usize> {
+    let (guard, end) = (&raw const tench_boot_guard, &raw const tench_boot_stack_top);
+    (guard.addr()..end.addr()).contains(&address).then_some(end.addr())
 }
 
 /// Returns whether an address of the kernel lies in the page below the stack on which it boots. Nothing is mapped there
