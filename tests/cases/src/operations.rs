@@ -176,7 +176,7 @@ fn cleared(_: &mut Stage) -> Outcome {
         (Operation::ReplyReceive as u64, Error::InvalidCapability),
         (Operation::Signal as u64, Error::InvalidCapability),
         (Operation::Identify as u64, Error::InvalidCapability),
-        (9, Error::UnknownOperation),
+        (10, Error::UnknownOperation),
     ] {
         let x: [u64; 13] = core::array::from_fn(|index| 0x9999_0000 + index as u64);
         // SAFETY: there is no such capability, so nothing happens.

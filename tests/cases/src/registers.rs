@@ -26,6 +26,11 @@ pub const CASES: &[Case] = &[
     Case::new("REG0009", "vector registers survive a fault", vectors_fault),
     Case::new("REG0010", "a deleted thread's vector registers reach nobody", vectors_deleted),
     Case::new("REG0011", "a foreign system call that nobody has received is made again", foreign_again),
+    Case::new(
+        "REG0012",
+        "vector registers survive calls and faults that a user of vector registers serves",
+        vectors_served,
+    ),
 ];
 
 /// `x0` to `x30` and the thread pointer.
@@ -55,7 +60,7 @@ pub fn run(given: &Given, kind: u64) -> Found {
 }
 
 fn null_call(_: &mut Stage) -> Outcome {
-    for operation in [Operation::Yield as u64, 9, Operation::Signal as u64, Operation::Identify as u64] {
+    for operation in [Operation::Yield as u64, 10, Operation::Signal as u64, Operation::Identify as u64] {
         let mut given = pattern(3);
         given[10] = operation;
         let found = run(&given, CALL);
@@ -301,6 +306,60 @@ fn vectors_fault(stage: &mut Stage) -> Outcome {
     BOUND_REPLY.reply(&Message::new(reply::RESUME))?;
     check!(worker.join()?);
     check!(dump() == vectors(6));
+    Ok(())
+}
+
+/// Starts a server that uses the vector registers. It replies with the number of times that it found others in them.
+fn serve_with_vectors(stage: &mut Stage, endpoint: Cap<Endpoint>, wait: Wait) -> Outcome {
+    stage.spawn_with(Equipment::at(HIGH), move || -> Result<(), tench::sys::Error> {
+        fill(&vectors(5));
+        let (mut wrong, mut received) = (0, endpoint.receive(wait)?);
+        loop {
+            wrong += u64::from(dump() != vectors(5));
+            // To a fault, the same message means that the thread goes on.
+            let words = [wrong; 10];
+            let length = if received.word(0) == 10 { 10 } else { 1 };
+            received = endpoint.reply_receive(&Message::with_words(reply::RESUME, &words[..length]), wait)?;
+        }
+    })?;
+    Ok(())
+}
+
+fn vectors_served(stage: &mut Stage) -> Outcome {
+    let reply = stage.reply()?;
+    for wait in [Wait::FOREVER, Wait::FOREVER.with_reply(reply)] {
+        let endpoint = stage.endpoint()?;
+        serve_with_vectors(stage, endpoint, wait)?;
+        let mut workers = [None; 2];
+        for (seed, worker) in (1..).zip(&mut workers) {
+            let client = stage.spawn_with(Equipment { start: false, ..Equipment::at(LOW) }, move || {
+                let mut wrong = 0;
+                for round in 0..40 {
+                    // Every other round, the registers stay in the unit.
+                    if round % 2 == 0 {
+                        fill(&vectors(seed));
+                    }
+                    if round % 3 == 0 {
+                        run(&pattern(1), FOREIGN);
+                    } else {
+                        let length = if round % 3 == 1 { 1 } else { 10 };
+                        let words = [length as u64; 10];
+                        let received = endpoint.call(&Message::with_words(0, &words[..length]));
+                        wrong += received.map_or(1, |received| received.word(0));
+                    }
+                    wrong += u64::from(dump() != vectors(seed));
+                    yield_now();
+                }
+                wrong
+            })?;
+            client.thread.faults_to(Class::ForeignCall, Some(endpoint))?;
+            client.thread.resume()?;
+            *worker = Some(client);
+        }
+        for worker in workers.into_iter().flatten() {
+            equal!(worker.join()?, 0);
+        }
+    }
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use std::mem::offset_of;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tench_abi::Kind;
+use tench_abi::message::IpcBuffer;
 use tench_abi::object::{DOORBELLS, SLOT_SIZE};
 use tench_kernel::heap::{self, Holder};
 use tench_kernel::kernel::NEVER;
@@ -112,9 +113,22 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
     for thread in &inventory.threads {
         check_thread(k, *thread).map_err(|wrong| format!("{thread:?}: {wrong}"))?;
     }
+    check_float(k)?;
     check_interrupts(k, &inventory)?;
     check_exports::check_exports(k, &inventory)?;
     check_tables::check(k, &inventory)
+}
+
+/// Checks that the floating-point unit is on exactly while the running thread uses it, and holds that thread's
+/// registers.
+fn check_float(k: &mut Kernel<Host>) -> Checked {
+    let is_on = k.arch().float().is_some();
+    let (current, owner) = (k.current(), k.state().float_owner);
+    let blockers = k.get(current).blockers;
+    ensure!(is_on == (blockers & blocker::FLOAT != 0), "the unit is on: {is_on}, used by {current:?}: {blockers:x}");
+    let is_owner = owner == Some(current) || blockers & blocker::DELETED != 0;
+    ensure!(!is_on || is_owner, "the unit is on for {current:?}, with the registers of {owner:?}");
+    Ok(())
 }
 
 /// Checks that each slot that holds a capability is in the tree, and that the tree holds no other slots.
@@ -467,6 +481,10 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
     let (buffer, frame) = (t.ipc_buffer, binding(Binding::IpcBuffer));
     let inside = frame.kind == Kind::Frame && (frame.object..frame.object + frame.size()).contains(&buffer);
     ensure!(buffer == 0 || inside, "its IPC buffer {buffer:x} is not in its frame");
+    let registers = if buffer == 0 { 0 } else { buffer + offset_of!(IpcBuffer, registers) };
+    ensure!(t.upcall_registers == registers, "the registers in its IPC buffer are at {:x}", t.upcall_registers);
+    let has_upcalls = t.fault_targets.iter().any(|target| target.entry != 0);
+    ensure!((t.has_upcalls != 0) == has_upcalls, "whether it has upcalls: {}", t.has_upcalls);
     let reply = t.bound_reply.map_or(0, Ref::address);
     ensure!(reply == binding(Binding::Reply).object, "bound reply {reply:x}");
     let served = t.served.map_or(0, Ref::address);
