@@ -12,12 +12,12 @@
 //! (`.boot.*`) at both ends of the image:
 //!
 //! ```text
-//!  .boot.text  .boot.rodata │ .text  .rodata  .data  .bss │ .boot.bss
-//!  └──────── bootstrap ────┘ └───── the kernel stays ────┘ └ its stack
+//!  .boot.text │ .text  .rodata  .data  .bss │ .boot.bss
+//!  └bootstrap┘ └───── the kernel stays ────┘ └ its stack
 //! ```
 //! Their memory is in the first process's untyped memory like any other that is free. The last thing that happens on
-//! the boot stack is that the kernel maps them as data ([`leave_bootstrap`](tench_arch_aarch64::start)). So nothing
-//! that stays may refer to them, which a test of the image's relocations verifies.
+//! the boot stack is that the kernel maps them as data (`leave_bootstrap`). So nothing that stays may refer to them,
+//! which a test of the image's relocations verifies.
 
 #![no_std]
 #![deny(missing_docs)]

@@ -334,7 +334,7 @@ fn cancel_caller<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: Ref<Re
 }
 
 /// Wakes a thread whose wait has ended with an error.
-#[inline]
+#[inline(never)]
 fn wake<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
     if k.get(thread).blockers & (blocker::DEADLINE | blocker::FAULT | blocker::HELPLESS) != 0 {
         return wake_from_more(k, thread, error);

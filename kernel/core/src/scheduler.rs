@@ -29,7 +29,7 @@ pub fn runnable<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
 }
 
 /// Makes a thread that is in no queue `Ready`, and queues it behind its equals.
-#[inline]
+#[inline(never)]
 pub fn make_ready<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.get(thread).state = ThreadState::Ready;
     if k.get(thread).priority >= 0 && thread != k.current() {

@@ -10,7 +10,7 @@ use tench::files::Failure as FilesFailure;
 use tench::files::protocol::Error as FilesError;
 use tench::io::Error as IoError;
 use tench::mem::Mem;
-use tench::procs::protocol::{Defect, Error as ProcsError, FaultKind, MAX_FILE, MAX_LOADED, State};
+use tench::procs::protocol::{Defect, Error as ProcsError, FaultKind, MAX_FILE, MAX_LOADED, State, Status, Strings};
 use tench::procs::{Failure as ProcsFailure, Procs, Spawn};
 use tench::sys::{CapAddress, Kind};
 use tench::{fs, process};
@@ -30,6 +30,7 @@ pub const CASES: &[Case] = &[
         "a file is read by who starts the program, and one that he cannot read starts nothing",
         unreadable,
     ),
+    Case::new("PRG0006", "a program that uses no memory manager has a whole stack, with its arguments", whole_stack),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
@@ -249,5 +250,23 @@ fn unreadable(_: &mut Stage) -> Outcome {
     let refused = fs::prepare(PROCS, OTHER_FILE)?.start_or_defect();
     equal!(refused.err().and_then(|(_, defect)| defect), Some(Defect::NotElf));
     fs::remove(OTHER_FILE)?;
+    Ok(())
+}
+
+fn whole_stack(_: &mut Stage) -> Outcome {
+    let run = |kib: &str, arguments: usize| -> Outcome<Status> {
+        let child = PROCS.prepare("stack")?;
+        child.argument(kib)?;
+        child.strings(Strings::Arguments, &b"x\0".repeat(arguments))?;
+        Ok(PROCS.wait(child.start()?)?)
+    };
+    // The stack has 64 KiB. One on demand would have 1 MiB.
+    for (kib, arguments) in [("0", 0), ("50", 0), ("0", 1000), ("40", 1000)] {
+        equal!((kib, arguments, run(kib, arguments)?.exit_code()), (kib, arguments, Some(0)));
+    }
+    equal!(run("70", 0)?.fault(), Some(FaultKind::GuardPage));
+    // Each argument takes ten bytes of it.
+    equal!(run("50", 2000)?.fault(), Some(FaultKind::GuardPage));
+    equal!(run("0", 7000)?.fault(), Some(FaultKind::GuardPage));
     Ok(())
 }

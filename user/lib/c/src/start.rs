@@ -1,43 +1,91 @@
 //! The beginning and end of a program, its environment, and time.
 
-use alloc::vec::Vec;
 use core::ffi::{c_char, c_int, c_uint};
 use core::ptr::null_mut;
 
-use tench::process::{self, Strings};
+use tench::process;
 use tench::time::{self, Duration};
 
 use crate::text::bytes;
 
 #[cfg(target_os = "none")]
-unsafe extern "C" {
-    /// The program's main function.
-    fn main(argc: c_int, argv: *mut *mut c_char) -> c_int;
-}
+mod start {
+    use core::ffi::{c_char, c_int};
 
-#[cfg(target_os = "none")]
-const _: () = {
+    use tench::process;
+
+    unsafe extern "C" {
+        /// The program's main function.
+        fn main(argc: c_int, argv: *mut *mut c_char) -> c_int;
+    }
+
     /// Runs the program; the user library calls this.
     #[unsafe(no_mangle)]
     fn tench_main() -> i32 {
-        let arguments = copies(process::args());
-        let count = arguments.len() as c_int - 1;
-        // SAFETY: the program has a `main` of this type; the pointers stay valid until it ends.
-        unsafe { main(count, arguments.leak().as_mut_ptr()) }
+        let (mut count, mut bytes) = (0, 0);
+        let mut arguments = process::args();
+        while let Some(argument) = arguments.next_bytes() {
+            count += 1;
+            bytes += argument.len() + 1;
+        }
+        let size = (count + 1) * size_of::<*mut c_char>() + bytes;
+        // SAFETY: `size` bytes suffice for the pointers and the strings that `run` puts there.
+        unsafe { on_stack(size.next_multiple_of(16), count, run) }
     }
-};
 
-/// Returns copies of strings, which the program may change, and a null at the end. They are never freed.
-fn copies(mut strings: Strings) -> Vec<*mut c_char> {
-    let mut pointers = Vec::new();
-    while let Some(string) = strings.next_bytes() {
-        let mut copy = Vec::with_capacity(string.len() + 1);
-        copy.extend_from_slice(string);
-        copy.push(0);
-        pointers.push(copy.leak().as_mut_ptr().cast());
+    /// Calls `function` with `size` bytes of this thread's stack, and `count`. So a program's arguments need no heap.
+    ///
+    /// # Safety
+    /// `function` must be allowed to be called so, and `size` must be a multiple of 16. A stack without that much room
+    /// overflows.
+    #[unsafe(naked)]
+    unsafe extern "C" fn on_stack(
+        size: usize,
+        count: usize,
+        function: unsafe extern "C" fn(*mut *mut c_char, usize) -> c_int,
+    ) -> c_int {
+        core::arch::naked_asm!(
+            "stp x29, x30, [sp, #-16]!",
+            "mov x29, sp",
+            // Every page is touched, so that none is skipped on a stack that ends or comes on demand.
+            "0: cmp x0, #4096",
+            "b.ls 1f",
+            "sub sp, sp, #4096",
+            "str xzr, [sp]",
+            "sub x0, x0, #4096",
+            "b 0b",
+            "1: sub sp, sp, x0",
+            "mov x0, sp",
+            "blr x2",
+            "mov sp, x29",
+            "ldp x29, x30, [sp], #16",
+            "ret",
+        )
     }
-    pointers.push(null_mut());
-    pointers
+
+    /// Copies the arguments, which the program may change, and runs it.
+    ///
+    /// # Safety
+    /// At `pointers` there must be room for `count` pointers to arguments, a null, and the arguments.
+    unsafe extern "C" fn run(pointers: *mut *mut c_char, count: usize) -> c_int {
+        let mut to = pointers.wrapping_add(count + 1).cast::<u8>();
+        let mut arguments = process::args();
+        for index in 0..count {
+            let argument = arguments.next_bytes().unwrap_or_default();
+            // SAFETY: the caller guarantees the room.
+            unsafe { pointers.wrapping_add(index).write(to.cast()) };
+            // SAFETY: as above.
+            unsafe { to.copy_from_nonoverlapping(argument.as_ptr(), argument.len()) };
+            to = to.wrapping_add(argument.len());
+            // SAFETY: as above.
+            unsafe { to.write(0) };
+            to = to.wrapping_add(1);
+        }
+        // SAFETY: as above.
+        unsafe { pointers.wrapping_add(count).write(core::ptr::null_mut()) };
+        // SAFETY: the program has a `main` of this type; the pointers stay valid until it ends.
+        unsafe { main(count as c_int, pointers) }
+    }
 }
 
 /// Returns the value of an environment entry, or null. The program must not change it.

@@ -110,6 +110,11 @@ impl Shown {
         self.end - self.start
     }
 
+    /// Returns the frames, by increasing address.
+    pub fn frames(&self) -> impl Iterator<Item = Cap<Frame>> {
+        self.frames.iter().map(|(frame, _)| *frame)
+    }
+
     /// Adds a frame of 2^`size_bits` bytes, mapped at the end.
     pub fn add(&mut self, frame: Cap<Frame>, size_bits: u32) -> Result<(), LoadError> {
         self.frames.try_push((frame, self.end)).map_err(|_| LoadError::OutOfMemory)?;
@@ -136,13 +141,8 @@ pub struct Machine<'a, R> {
 }
 
 impl<'a, R> Machine<'a, R> {
-    /// Returns a builder with these resources.
-    pub const fn new(resources: &'a mut R, window: Window) -> Machine<'a, R> {
-        Machine { resources, window: Some(window), shown: None }
-    }
-
     /// Returns a builder with these resources that maps contents from `shown` where it need not copy them.
-    pub const fn showing(resources: &'a mut R, window: Window, shown: &'a Shown) -> Machine<'a, R> {
+    pub const fn new(resources: &'a mut R, window: Window, shown: &'a Shown) -> Machine<'a, R> {
         Machine { resources, window: Some(window), shown: Some(shown) }
     }
 

@@ -9,17 +9,12 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-extern crate alloc;
-
-use alloc::vec::Vec;
-
 use tench_abi::Kind;
 use tench_abi::memory::PAGE_SIZE;
 use tench_mem_interface::Failure;
 use tench_mem_interface::protocol::Error;
 use tench_mem_interface::slabs::{Descriptor, Lifetime, Slabs};
 pub use tench_slabs::Application;
-use tench_slabs::{Request, Trace};
 
 /// Returns whether slabs are set up.
 pub fn is_slab_mode() -> bool {
@@ -32,28 +27,12 @@ pub fn start(application: Application) -> Result<u64, Failure> {
     if !is_slab_mode() {
         return Ok(0);
     }
-    let trace = application.start();
-    let freed = application.freed_while_running();
-    let kept =
-        trace.requests().iter().enumerate().filter(|(number, _)| !freed.iter().any(|range| range.contains(number)));
     let mut bytes = 0;
-    for (_, request) in kept {
-        let descriptors = descriptors(&trace, request);
-        if !descriptors.is_empty() {
-            Slabs::STANDARD.ask(Lifetime::Dynamic, &descriptors, None)?;
-            bytes += descriptors.iter().filter_map(|one| Some(one.object_size()? * u64::from(one.count))).sum::<u64>();
-        }
+    for request in application.kept() {
+        let kind = if request.size == PAGE_SIZE as u64 { Kind::Frame } else { Kind::Untyped };
+        let descriptor = Descriptor { kind, size: request.size.ilog2(), count: request.count };
+        Slabs::STANDARD.ask(Lifetime::Dynamic, &[descriptor], None)?;
+        bytes += request.bytes();
     }
     Ok(bytes)
-}
-
-/// Returns the descriptors of a request.
-fn descriptors(trace: &Trace, request: &Request) -> Vec<Descriptor> {
-    let Request::Alloc { bundle, .. } = request else { return Vec::new() };
-    let of = |one: &tench_slabs::Descriptor| Descriptor {
-        kind: if one.size == PAGE_SIZE as u64 { Kind::Frame } else { Kind::Untyped },
-        size: one.size.ilog2(),
-        count: one.count,
-    };
-    trace.bundle(bundle).iter().map(of).collect()
 }

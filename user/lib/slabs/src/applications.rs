@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::bundle::Descriptor;
 use crate::replay::Accounting;
 use crate::trace::{Request, Trace};
 
@@ -53,6 +54,17 @@ impl Application {
         Trace::parse(self.text()).expect("the traces of the applications are whole")
     }
 
+    /// Returns the requests of its start whose objects it keeps while it runs. They are read from the trace when this
+    /// crate is compiled: a program that makes them needs neither the text nor a heap.
+    pub const fn kept(self) -> &'static [Descriptor] {
+        match self {
+            Hello => &const { kept::<{ kept::<0>(Hello).1 }>(Hello).0 },
+            Timer => &const { kept::<{ kept::<0>(Timer).1 }>(Timer).0 },
+            Fibonacci => &const { kept::<{ kept::<0>(Fibonacci).1 }>(Fibonacci).0 },
+            Mltest => &const { kept::<{ kept::<0>(Mltest).1 }>(Mltest).0 },
+        }
+    }
+
     /// Returns the ranges of those requests that are freed while it runs, each range together.
     pub const fn freed_while_running(self) -> &'static [Range<usize>] {
         match self {
@@ -63,6 +75,50 @@ impl Application {
             Hello | Timer | Fibonacci => &[],
         }
     }
+}
+
+/// Returns the first `N` requests whose objects an application keeps, and how many there are in all. A line of its
+/// trace is a comment or requests objects of one size; any other does not compile.
+const fn kept<const N: usize>(application: Application) -> ([Descriptor; N], usize) {
+    let (text, freed) = (application.text(), application.freed_while_running());
+    let mut found = ([Descriptor::new(0, 0); N], 0);
+    let (mut at, mut requests) = (0, 0);
+    while at < text.len() {
+        if text[at] == b'#' {
+            while text[at] != b'\n' {
+                at += 1;
+            }
+        } else {
+            let (count, space) = number(text, at + b"alloc ".len());
+            let (size, end) = number(text, space + 1);
+            let descriptor = Descriptor::new(size, count as u32);
+            assert!(text[at] == b'a' && text[end] == b'\n' && descriptor.is_valid());
+            at = end;
+            let mut range = 0;
+            while range < freed.len() && !(freed[range].start <= requests && requests < freed[range].end) {
+                range += 1;
+            }
+            if range == freed.len() {
+                if found.1 < N {
+                    found.0[found.1] = descriptor;
+                }
+                found.1 += 1;
+            }
+            requests += 1;
+        }
+        at += 1;
+    }
+    found
+}
+
+/// Returns the decimal number at `at`, and the index of what follows it.
+const fn number(text: &[u8], mut at: usize) -> (u64, usize) {
+    let mut number = 0;
+    while text[at].is_ascii_digit() {
+        number = number * 10 + (text[at] - b'0') as u64;
+        at += 1;
+    }
+    (number, at)
 }
 
 /// Number of pages of the model that `mltest` loads.

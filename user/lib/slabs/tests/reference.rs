@@ -121,6 +121,14 @@ fn applications_ask_for_what_r1_says() {
         // The text in the tree is the start of it.
         let start = Trace::parse(&std::fs::read(format!("{}/{}.trace", directory(), app.name())).unwrap()).unwrap();
         assert!(trace.requests().starts_with(start.requests()));
+        // What it keeps is that without what it frees while it runs.
+        let requests = start.requests().iter().map(|request| match request {
+            Request::Alloc { bundle, .. } => start.bundle(bundle)[0],
+            _ => panic!("{request:?}"),
+        });
+        let freed = |number: &usize| app.freed_while_running().iter().any(|range| range.contains(number));
+        let kept = requests.enumerate().filter(|(number, _)| !freed(number)).map(|(_, descriptor)| descriptor);
+        assert_eq!(app.kept(), kept.collect::<Vec<_>>());
     }
     let all = STANDARD_SLABS.iter().chain(&STANDARD_STATIC_SLABS).sum::<u64>();
     assert_eq!(all, 2_723_584, "what R1 says is available");

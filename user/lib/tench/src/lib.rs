@@ -26,8 +26,8 @@
 //! | [`upcall`] | handling one's own faults and foreign system calls | one to return |
 //!
 //! `unsafe` is allowed in: `runtime` (first instructions), `process` (the information block), `heap`, `thread`, `sync`
-//! (cells behind locks), `upcall`, `backtrace`, `memory` (touching the stack in advance), `memory::window` (volatile
-//! accesses), `memory::metadata` (nodes in new memory), `memory::resources`.
+//! (cells behind locks), `upcall`, `backtrace`, `memory` (touching the stack in advance, linking the start on demand),
+//! `memory::window` (volatile accesses), `memory::metadata` (nodes in new memory), `memory::resources`.
 
 #![cfg_attr(not(test), no_std)]
 #![deny(missing_docs)]

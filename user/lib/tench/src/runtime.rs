@@ -2,6 +2,17 @@
 //!
 //! No linker script is needed: the linker's default layout puts code, constants, constants that contain addresses, and
 //! data in pages of their own. Programs are position-independent, and the loader has already applied the relocations.
+//!
+//! A program links only what it uses, so the main thread's stack depends on that. If the program uses the memory
+//! manager (for its heap, threads, kernel objects or mapped memory), the stack comes on demand, and the program's file
+//! has a note that says so. Otherwise neither the manager nor the handling of page faults is linked, and the loader
+//! maps the whole stack. The linker decides, when it drops the sections to which nothing refers:
+//!
+//! ```text
+//! memory::lock ──▶ tench_on_demand, a group of two sections      in section    tells
+//!                  ├ distance to `start_on_demand`               tench_start   `_start`, which looks there
+//!                  └ OWN_STACK                                   .note.tench   the loader
+//! ```
 
 use alloc::string::{String, ToString};
 use core::fmt::Display;
@@ -68,35 +79,57 @@ mod start {
 
     static MAIN_THREAD: MainThread = MainThread(ThreadBlock::new());
 
+    // The group, and the head of its section, which is always linked: an empty section would have no end either.
+    core::arch::global_asm!(
+        ".pushsection tench_start, \"a\", %progbits",
+        ".balign 4",
+        "tench_start_head: .word 0",
+        ".popsection",
+        ".pushsection tench_start, \"aG\", %progbits, tench_on_demand",
+        ".balign 4",
+        "tench_on_demand:",
+        ".word {start_on_demand} - .",
+        ".popsection",
+        ".pushsection .note.tench, \"aG\", %note, tench_on_demand",
+        ".balign 4",
+        ".word {name_size}, 4, {kind}",
+        ".asciz \"Tench\"",
+        ".balign 4",
+        ".word {flags}",
+        ".popsection",
+        start_on_demand = sym start_on_demand,
+        name_size = const note::NAME.len(),
+        kind = const note::KIND,
+        flags = const note::OWN_STACK,
+    );
+
     /// Entry point of the process: `x0` is the address of the information block, and the stack pointer is set. A frame
     /// record of zeros ends every backtrace here.
-    ///
-    /// The note beside it says that this library makes the main thread's stack; every program that begins here can do
-    /// that.
     #[unsafe(no_mangle)]
     #[unsafe(naked)]
     extern "C" fn _start() -> ! {
         core::arch::naked_asm!(
-            ".pushsection .note.tench, \"a\", %note",
-            ".balign 4",
-            ".word {name_size}, 4, {kind}",
-            ".asciz \"Tench\"",
-            ".balign 4",
-            ".word {flags}",
-            ".popsection",
             "mov x29, xzr",
             "mov x30, xzr",
+            "adrp x1, tench_start_head",
+            "add x1, x1, :lo12:tench_start_head",
+            "adrp x2, __stop_tench_start",
+            "add x2, x2, :lo12:__stop_tench_start",
+            "add x1, x1, #4",
+            "cmp x1, x2",
+            "b.eq 0f",
+            "ldrsw x2, [x1]",
+            "add x1, x1, x2",
             "b {start}",
-            name_size = const note::NAME.len(),
-            kind = const note::KIND,
-            flags = const note::OWN_STACK,
+            "0: mov x1, xzr",
+            "b {start}",
             start = sym start,
         )
     }
 
-    /// Sets up the main thread and runs `main`, on a stack that comes on demand unless the loader has given the program
-    /// a fully mapped one. (The loader gives that to basic servers, which do without demand paging.)
-    extern "C" fn start(information: usize) -> ! {
+    /// Sets up the main thread and runs `main`. If the loader leaves the stack to the program, `on_demand` makes it.
+    /// (The loader gives basic servers, which do without demand paging, a whole one all the same.)
+    extern "C" fn start(information: usize, on_demand: Option<extern "C" fn(usize) -> !>) -> ! {
         // SAFETY: this is the address that the loader passed.
         unsafe { process::set_block(information) };
         // The first process has no such information: the kernel puts its things at fixed addresses.
@@ -112,10 +145,18 @@ mod start {
         block.runtime.set(thread::main_record());
         // SAFETY: the loader has mapped the IPC buffer there, and this is the only thread.
         unsafe { block.install() };
-        let Some(size) = process::own_stack() else { process::exit(tench_main()) };
+        match (process::own_stack(), on_demand) {
+            (Some(size), Some(start_on_demand)) => start_on_demand(size),
+            _ => process::exit(tench_main()),
+        }
+    }
+
+    /// Makes a stack of `size` bytes that comes on demand, and runs `main` on it.
+    extern "C" fn start_on_demand(size: usize) -> ! {
         memory::enable_demand();
         match Anonymous::stack(size) {
             Ok(stack) => {
+                let block = &MAIN_THREAD.0;
                 block.stack_bottom.set(stack.address());
                 block.stack_top.set(stack.end());
                 let top = stack.end();

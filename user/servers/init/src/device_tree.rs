@@ -28,29 +28,43 @@ const FIRST_PRIVATE: u32 = 16;
 /// Trigger types of the interrupt controller's third cell that mean an edge: rising or falling.
 const EDGES: u32 = 3;
 
-/// Returns the resources of `device`, or `None` if the machine has no such device or the tree is damaged.
-pub fn find(tree: &[u8], device: Device) -> Option<DeviceResources> {
-    let tree = Fdt::new(tree).ok()?;
-    // Devices of one kind are counted by increasing address, whatever their order in the tree.
-    let mut lowest = 0;
-    let mut found = None;
-    for _ in 0..=device.position() {
-        let all = tree.root().children().filter(|node| node.is_compatible(device.compatible())).filter_map(resources);
-        found = all.filter(|resources| resources.address >= lowest).min_by_key(|resources| resources.address);
-        lowest = found?.address + 1;
-    }
-    found
+/// The machine's device tree. It is checked once, because that takes a look at every property.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceTree<'a> {
+    /// The tree, unless it is damaged.
+    tree: Option<Fdt<'a>>,
 }
 
-/// Returns the random bytes that the boot loader has put into the tree; missing ones are zeros.
-pub fn seed(tree: &[u8]) -> [u8; 32] {
-    let mut seed = [0; 32];
-    let tree = Fdt::new(tree).ok();
-    let chosen = tree.as_ref().and_then(|tree| tree.root().children().find(|node| node.name() == "chosen"));
-    if let Some(property) = chosen.and_then(|node| node.property("rng-seed")) {
-        seed.iter_mut().zip(property.value()).for_each(|(to, byte)| *to = *byte);
+impl<'a> DeviceTree<'a> {
+    /// Reads a device tree. A damaged one, or none, has no devices and no seed.
+    pub fn new(bytes: &'a [u8]) -> DeviceTree<'a> {
+        DeviceTree { tree: Fdt::new(bytes).ok() }
     }
-    seed
+
+    /// Returns the resources of `device`, or `None` if the machine has no such device.
+    pub fn find(&self, device: Device) -> Option<DeviceResources> {
+        let tree = self.tree.as_ref()?;
+        // Devices of one kind are counted by increasing address, whatever their order in the tree.
+        let mut lowest = 0;
+        let mut found = None;
+        for _ in 0..=device.position() {
+            let all = tree.root().children().filter(|node| node.is_compatible(device.compatible()));
+            let above = all.filter_map(resources).filter(|resources| resources.address >= lowest);
+            found = above.min_by_key(|resources| resources.address);
+            lowest = found?.address + 1;
+        }
+        found
+    }
+
+    /// Returns the random bytes that the boot loader has put into the tree; missing ones are zeros.
+    pub fn seed(&self) -> [u8; 32] {
+        let mut seed = [0; 32];
+        let chosen = self.tree.as_ref().and_then(|tree| tree.root().children().find(|node| node.name() == "chosen"));
+        if let Some(property) = chosen.and_then(|node| node.property("rng-seed")) {
+            seed.iter_mut().zip(property.value()).for_each(|(to, byte)| *to = *byte);
+        }
+        seed
+    }
 }
 
 /// Returns the resources in a device's node.

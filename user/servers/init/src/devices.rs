@@ -5,7 +5,7 @@ use tench_abi::boot::{BootInfo, MAX_UNTYPED, MemoryKind};
 use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_BITS;
 use tench_abi::{CapAddress, Kind};
-use tench_init::device_tree::{DeviceResources, find, seed};
+use tench_init::device_tree::{DeviceResources, DeviceTree};
 use tench_loader::Resources;
 use tench_sys::device::Trigger;
 use tench_sys::{Cap, InterruptControl, OWN_CSPACE, Placement};
@@ -14,13 +14,15 @@ use tench_system::Device;
 use crate::failure::Failure;
 use crate::pool::{Pool, untyped_capability};
 
-/// Maximum number of frames, and of interrupts.
+/// Maximum number of devices, of their frames, and of interrupts.
 const MAX_DEVICES: usize = 64;
 
 /// The devices of the machine that the description names.
 pub struct Devices<'a> {
     info: &'a BootInfo,
-    tree: &'a [u8],
+    tree: DeviceTree<'a>,
+    /// Devices that have been looked up in the tree.
+    known: ArrayVec<(Device, DeviceResources), MAX_DEVICES>,
     /// Frames by physical address. Devices can share a page.
     frames: ArrayVec<(u64, CapAddress), MAX_DEVICES>,
     /// Interrupts by number.
@@ -30,23 +32,29 @@ pub struct Devices<'a> {
 impl<'a> Devices<'a> {
     /// Returns the devices in the machine's device tree.
     pub fn new(info: &'a BootInfo) -> Devices<'a> {
-        let tree = if info.device_tree == 0 {
+        let bytes = if info.device_tree == 0 {
             &[][..]
         } else {
             let bytes = core::ptr::with_exposed_provenance::<u8>(info.device_tree as usize);
             // SAFETY: the kernel has mapped the device tree there, read-only and for ever.
             unsafe { core::slice::from_raw_parts(bytes, info.device_tree_size as usize) }
         };
-        Devices { info, tree, frames: ArrayVec::new(), interrupts: ArrayVec::new() }
+        let tree = DeviceTree::new(bytes);
+        Devices { info, tree, known: ArrayVec::new(), frames: ArrayVec::new(), interrupts: ArrayVec::new() }
     }
 
     /// Returns the random bytes that the machine's boot loader provides.
     pub fn seed(&self) -> [u8; 32] {
-        seed(self.tree)
+        self.tree.seed()
     }
 
-    fn resources(&self, device: Device, program: &'static str) -> Result<DeviceResources, Failure> {
-        find(self.tree, device).ok_or(Failure::NoDevice(program))
+    fn resources(&mut self, device: Device, program: &'static str) -> Result<DeviceResources, Failure> {
+        if let Some((_, resources)) = self.known.iter().find(|(known, _)| *known == device) {
+            return Ok(*resources);
+        }
+        let resources = self.tree.find(device).ok_or(Failure::NoDevice(program))?;
+        self.known.try_push((device, resources)).map_err(|_| Failure::TooMuch(program))?;
+        Ok(resources)
     }
 
     /// Returns the frame with a device's registers.

@@ -183,7 +183,7 @@ impl Starter<'_> {
             counter_frequency: self.info.counter_frequency,
             addresses,
         };
-        let mut machine = Machine::new(&mut self.pool, window);
+        let mut machine = Machine::new(&mut self.pool, window, &self.boot.shown);
         let loaded = Process::new(&mut machine, &image, &description).map_err(loading)?;
         let failed = |error| Failure::Kernel(name, error);
         for (to, cap) in given {
@@ -342,7 +342,7 @@ impl Starter<'_> {
                     }
                 }
                 Capability::Archive => {
-                    for frame in &self.boot.frames {
+                    for frame in self.boot.shown.frames() {
                         give_extra(frame.address(), give)?;
                     }
                 }

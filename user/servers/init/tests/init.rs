@@ -1,22 +1,26 @@
 //! Tests of the division of memory, and of the devices of QEMU's `virt` machine (its device tree is beside this file).
 
 use proptest::prelude::*;
-use tench_init::device_tree::{DeviceResources, find, seed};
+use tench_init::device_tree::{DeviceResources, DeviceTree};
 use tench_init::memory::{Part, above};
 use tench_system::Device;
 
 const TREE: &[u8] = include_bytes!("virt.dtb");
 
+fn tree() -> DeviceTree<'static> {
+    DeviceTree::new(TREE)
+}
+
 #[test]
 fn the_serial_port_is_found() {
     let resources = DeviceResources { address: 0x900_0000, size: 0x1000, interrupt: 33, edge: false };
-    assert_eq!(find(TREE, Device::Uart), Some(resources));
+    assert_eq!(tree().find(Device::Uart), Some(resources));
 }
 
 #[test]
 fn the_real_time_clock_is_found() {
     let resources = DeviceResources { address: 0x901_0000, size: 0x1000, interrupt: 34, edge: false };
-    assert_eq!(find(TREE, Device::Clock), Some(resources));
+    assert_eq!(tree().find(Device::Clock), Some(resources));
 }
 
 #[test]
@@ -24,24 +28,24 @@ fn virtio_transports_are_counted_by_address() {
     for number in 0..32 {
         let address = 0xa00_0000 + u64::from(number) * 0x200;
         let resources = DeviceResources { address, size: 0x200, interrupt: 48 + u64::from(number), edge: true };
-        assert_eq!(find(TREE, Device::Virtio(number)), Some(resources));
+        assert_eq!(tree().find(Device::Virtio(number)), Some(resources));
     }
 }
 
 #[test]
 fn a_damaged_tree_has_no_devices_or_the_right_ones() {
     for length in 0..TREE.len() {
-        assert_eq!(find(&TREE[..length], Device::Uart), None, "{length} bytes");
+        assert_eq!(DeviceTree::new(&TREE[..length]).find(Device::Uart), None, "{length} bytes");
     }
 }
 
 #[test]
 fn the_seed_is_what_the_machine_has_put_there() {
-    let found = seed(TREE);
+    let found = tree().seed();
     assert!(TREE.windows(32).any(|bytes| bytes == found), "the tree has these bytes");
     assert_ne!(found, [0; 32]);
     // Without a tree, or without a seed in it, all systems are alike.
-    assert_eq!((seed(&[]), seed(&TREE[..100])), ([0; 32], [0; 32]));
+    assert_eq!([&[], &TREE[..100]].map(|bytes| DeviceTree::new(bytes).seed()), [[0; 32]; 2]);
 }
 
 #[test]

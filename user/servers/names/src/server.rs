@@ -44,7 +44,7 @@ impl Server {
         let (kept, window) = Kept::open(MEMORY, slot::KEPT_NODES)?;
         let mut journal = Journal::new(window, kept.slots());
         let mut table = Table::new(journal.count() as usize, MAX_WAITERS);
-        for number in 0..journal.count() {
+        for number in 0..journal.used() {
             let found = OWN_CSPACE.identify_at(kept.slot(number)).map_or(Kind::Null, |found| found.kind);
             let known = journal.entry(number).filter(|_| found == Kind::Endpoint);
             // An entry without its capability, or vice versa, was not complete; its registrant got no reply.

@@ -9,7 +9,7 @@ use tench_quota::Client;
 
 fn found(memory: &mut Fragile) -> BTreeMap<u32, (Client, String)> {
     let journal = Journal::new(memory, 256);
-    let entries = (0..journal.count()).filter_map(|number| journal.entry(number));
+    let entries = (0..journal.used()).filter_map(|number| journal.entry(number));
     entries.map(|entry| (entry.number, (entry.owner, entry.name.to_string()))).collect()
 }
 
@@ -19,7 +19,7 @@ proptest! {
         names in prop::collection::vec(("[a-zä]{1,120}", 0..9u64, any::<bool>()), 1..12),
         left in 0..400usize,
     ) {
-        let mut memory = Fragile { words: vec![0; 34 * 8 + 5], left };
+        let mut memory = Fragile { words: vec![0; 1 + 34 * 8 + 5], left };
         let mut wanted = BTreeMap::new();
         for (name, owner, clears) in names {
             let mut journal = Journal::new(&mut memory, 256);

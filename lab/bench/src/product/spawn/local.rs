@@ -124,7 +124,7 @@ impl Maker {
             addresses,
         };
         let mut objects = Objects::new(Blocks::default(), self.cspace_range);
-        let mut machine = Machine::showing(&mut objects, self.window, &self.shown);
+        let mut machine = Machine::new(&mut objects, self.window, &self.shown);
         let started = Process::new(&mut machine, &program, &description).and_then(|process| {
             process.give(slot::MEM, slot::MEM)?;
             // Its messages to its process server go to its maker.

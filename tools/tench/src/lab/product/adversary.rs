@@ -12,7 +12,7 @@ pub const ADVERSARY: Experiment = Experiment {
     title: "For how long interrupts are off, by what the kernel was entered for, whatever a program does",
     runs: &[Run { kernel: Kernel::Measuring, memory: "4G", ..PLAIN }],
     targets: &[("irq_off_worst", 2000.0)],
-    enforced: true,
+    enforced: &["irq_off_worst"],
     endless: true,
     tables,
     ..USUAL

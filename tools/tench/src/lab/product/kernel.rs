@@ -39,6 +39,7 @@ pub const BOOT: Experiment = Experiment {
     tables: parts,
     columns: &[Column { title: "seL4", values: reference::SEL4_BOOT }],
     targets: reference::BOOT_TARGETS,
+    enforced: &["kernel_to_prompt", "hello_bytes"],
     ..USUAL
 };
 

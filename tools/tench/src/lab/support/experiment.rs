@@ -33,8 +33,8 @@ pub struct Experiment {
     pub columns: &'static [Column],
     /// Targets: the figure's key and the largest acceptable value.
     pub targets: &'static [(&'static str, f64)],
-    /// Set if a missed target fails the tests, whatever is recorded.
-    pub enforced: bool,
+    /// Figures whose targets, if missed, fail the tests, whatever is recorded.
+    pub enforced: &'static [&'static str],
     /// Rows of the table that add figures up.
     pub sums: &'static [Sum],
     /// Set if the experiment can go on for ever, and is told for how long.
@@ -78,7 +78,7 @@ pub const USUAL: Experiment = Experiment {
     derive: |_| (),
     columns: &[],
     targets: &[],
-    enforced: false,
+    enforced: &[],
     sums: &[],
     endless: false,
     plots: |_| Vec::new(),

@@ -147,10 +147,22 @@ fn manager() -> Locked {
 /// Locks the manager for the thread with this block, on a stack that is populated.
 #[inline]
 fn lock(block: *mut ThreadBlock) -> Locked {
+    link_start_on_demand();
     let mut manager = MANAGER.lock();
     HOLDER.store(block, Ordering::Relaxed);
     manager.initialise();
     Locked(manager)
+}
+
+/// Links the start of programs whose stack comes on demand: a relocation that changes nothing refers to it. Every use
+/// of the manager comes past here. See [`runtime`](crate::runtime).
+#[inline(always)]
+fn link_start_on_demand() {
+    #[cfg(target_os = "none")]
+    // SAFETY: this emits no instruction.
+    unsafe {
+        core::arch::asm!(".reloc ., R_AARCH64_NONE, tench_on_demand", options(nomem, nostack, preserves_flags));
+    }
 }
 
 /// Populates the stack below the current frame, as far as the stack extends.

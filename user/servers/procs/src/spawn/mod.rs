@@ -223,7 +223,7 @@ impl Spawner {
             counter_frequency: tench::time::frequency(),
             addresses,
         };
-        let mut machine = Machine::showing(memory, self.window, shown);
+        let mut machine = Machine::new(memory, self.window, shown);
         let process = Process::new(&mut machine, &program, &description)?;
         Ok((process, Layout::new(&program, &description), program.size()))
     }
