@@ -166,8 +166,8 @@ pub unsafe trait Arch: Sized {
     /// Sets whether programs may read the counters of events and cycles. At first they may not.
     fn let_count(&mut self, readable: bool);
     /// Returns the address of the call to the function into which this is inlined, for
-    /// [`latency_tracer`](crate::latency_tracer); 0 if unknown. Only kernels that measure may ask: they alone keep frame
-    /// records.
+    /// [`latency_tracer`](crate::latency_tracer); 0 if unknown. Only kernels that measure may ask: they alone keep
+    /// frame records.
     #[inline(always)]
     fn call_site() -> usize {
         0

@@ -104,7 +104,8 @@ pub fn insert<A: Arch>(k: &mut Kernel<A>, gap: Gap, destination: SlotRef, cap: &
     tree::insert(k, destination, gap);
 }
 
-/// Fills `count` slots from `first` on, which are empty and adjacent, with capabilities to new frames that are adjacent:
+/// Fills `count` slots from `first` on, which are empty and adjacent, with capabilities to new frames that are
+/// adjacent:
 /// `cap` and those after it. They become one run, with the frame that comes directly after them if that is in the slot
 /// behind. The caller has found the gap.
 #[inline]

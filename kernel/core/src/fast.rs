@@ -267,12 +267,12 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     }
     let Some(slot) = slot(k, thread, address) else { return INVALID };
     let Some(reply) = k.get(thread).bound_reply else { return Fast::Slow };
-    answer::<A, LONG>(k, thread, slot, reply, tag)
+    reply_and_wait::<A, LONG>(k, thread, slot, reply, tag)
 }
 
-/// Answers the caller in `reply`, and waits for the next at the endpoint in `slot`, if no message waits there.
+/// Replies to the caller in `reply`, and waits for the next at the endpoint in `slot`, if no message waits there.
 #[inline(always)]
-fn answer<A: Arch, const LONG: bool>(
+fn reply_and_wait<A: Arch, const LONG: bool>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
     slot: Ref<Slot>,

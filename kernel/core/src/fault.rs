@@ -33,8 +33,8 @@ pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Th
 /// stopped there and given other registers, the fault is discarded; with the same registers the instruction is executed
 /// again, and faults again. The fault bindings are looked up after the preemption point.
 ///
-/// Until a handler has received a foreign system call, the thread is at the instruction that makes the call: if its wait
-/// ends before, it makes the call again once it is resumed.
+/// Until a handler has received a foreign system call, the thread is at the instruction that makes the call: if its
+/// wait ends before, it makes the call again once it is resumed.
 #[cold]
 #[inline(never)]
 fn raise_slowly<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) {

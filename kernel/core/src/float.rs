@@ -1,8 +1,8 @@
 //! The floating-point unit. It is on while a thread runs that uses it, and its registers stay in it until another
 //! thread needs it.
 //!
-//! A thread that uses the unit has [`FLOAT`](blocker::FLOAT) among its blockers from its first use on, which traps, until
-//! it waits elsewhere than in a call or for one. So a conversation of calls and replies does not trap again.
+//! A thread that uses the unit has [`FLOAT`](blocker::FLOAT) among its blockers from its first use on, which traps,
+//! until it waits elsewhere than in a call or for one. So a conversation of calls and replies does not trap again.
 
 use crate::object::Ref;
 use crate::thread::{Thread, blocker};

@@ -244,8 +244,8 @@ pub fn switch<A: Arch, const LEAVES: bool>(k: &mut Kernel<A>) -> Ref<Thread> {
     next
 }
 
-/// Prepares the kernel for a thread that runs next and has one of the blockers [`TO_BEGIN`](blocker::TO_BEGIN): times its
-/// budget, and switches on the floating-point unit.
+/// Prepares the kernel for a thread that runs next and has one of the blockers [`TO_BEGIN`](blocker::TO_BEGIN): times
+/// its budget, and switches on the floating-point unit.
 pub fn begin<A: Arch>(k: &mut Kernel<A>, next: Ref<Thread>) {
     let flags = k.get(next).blockers;
     if flags & blocker::FLOAT != 0 {

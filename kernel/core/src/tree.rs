@@ -12,9 +12,9 @@
 //! The tree is red-black. It has no keys: the caller of an insertion says between which nodes, and the caller of a
 //! search brings the comparison. Of nodes that are equal in order, only one is in the tree; the others are its
 //! *followers*, after it in the list alone, so that they are inserted and removed in constant time. If the node in the
-//! tree is removed, its first follower takes its place. Nodes with consecutive numbers can be a *run*, of which only the
-//! first is in the tree ([`runs`]). Inserting and removing other nodes change the shape in
-//! amortised constant time and at worst O(log n); neighbours are found in O(1).
+//! tree is removed, its first follower takes its place. Nodes with consecutive numbers can be a *run*, of which only
+//! the first is in the tree ([`runs`]). Inserting and removing other nodes change the shape in amortised constant time
+//! and at worst O(log n); neighbours are found in O(1).
 //!
 //! Some nodes have an *end*: the end address of memory in which other nodes' objects can lie. Each subtree stores its
 //! largest end, so "the next node that reaches beyond this address" is found in O(log n) as well. Most nodes cannot

@@ -99,8 +99,9 @@ pub fn exception(frame: &FatalFrame, vector: u64) -> ! {
     power::off(STATUS)
 }
 
-/// Prints the words on the kernel stack from `stack` on that can be return addresses. The kernel keeps no frame records,
-/// which would cost instructions in every system call, so what an earlier call has left there can be among them.
+/// Prints the words on the kernel stack from `stack` on that can be return addresses. The kernel keeps no frame
+/// records, which would cost instructions in every system call, so what an earlier call has left there can be among
+/// them.
 fn backtrace(stack: usize) {
     if stack < BASE || !stack.is_multiple_of(16) {
         return;

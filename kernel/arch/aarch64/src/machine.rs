@@ -245,8 +245,8 @@ unsafe impl Arch for Machine {
     #[inline(always)]
     fn call_site() -> usize {
         let address: usize;
-        // SAFETY: reads the return address from the frame record, which every function of a kernel that measures has: the
-        // address after a call.
+        // SAFETY: reads the return address from the frame record, which every function of a kernel that measures has:
+        // the address after a call.
         unsafe { core::arch::asm!("ldr {}, [x29, #8]", out(reg) address, options(nostack, preserves_flags)) };
         address - 4
     }

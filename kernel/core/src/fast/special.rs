@@ -26,7 +26,7 @@ pub fn reply_receive_named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, addr
         _ => return Fast::Slow,
     };
     let tag = tag & !FLAGS;
-    if is_long(tag) { Fast::Slow } else { answer(k, thread, slot, reply, tag) }
+    if is_long(tag) { Fast::Slow } else { reply_and_wait(k, thread, slot, reply, tag) }
 }
 
 /// Fast path of `ReplyReceive` at the endpoint in this slot, where [`reply_receive`](super::reply_receive) does not
@@ -38,16 +38,17 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<
     let Some(reply) = bound else { return Fast::Slow };
     let Some(caller) = k.get(reply).caller else { return Fast::Slow };
     if standing >= REASON || k.get(caller).standing()[1] == context {
-        answer(k, thread, slot, reply, tag)
+        reply_and_wait(k, thread, slot, reply, tag)
     } else {
-        answer_deferred(k, thread, slot, tag)
+        reply_to_deferred(k, thread, slot, tag)
     }
 }
 
-/// Answers a deferred caller: the server does not run on its context, since it has worked for others meanwhile or for
-/// none. The caller becomes ready like any thread, and runs at once if no ready thread has its priority or a higher one.
+/// Replies to a deferred caller: the server does not run on its context, since it has worked for others meanwhile or
+/// for none. The caller becomes ready like any thread, and runs at once if no ready thread has its priority or a higher
+/// one.
 #[inline(always)]
-fn answer_deferred<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
+fn reply_to_deferred<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
     let object = k.get(slot).cap.object;
     // SAFETY: a live endpoint capability names a live endpoint; `reply_receive` has checked it.
     let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
@@ -75,10 +76,16 @@ fn answer_deferred<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Sl
     if k.get(next).blockers & blocker::TO_BEGIN == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
 }
 
-/// Answers the caller in `reply`, and waits for the next at the endpoint in `slot`, if no message waits there. Caller and
-/// server may use the floating-point unit.
+/// Replies to the caller in `reply`, and waits for the next at the endpoint in `slot`, if no message waits there.
+/// Caller and server may use the floating-point unit.
 #[inline(always)]
-fn answer<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, reply: Ref<Reply>, tag: u64) -> Fast {
+fn reply_and_wait<A: Arch>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+    slot: Ref<Slot>,
+    reply: Ref<Reply>,
+    tag: u64,
+) -> Fast {
     let cap = &k.get(slot).cap;
     if cap.flags & flag::RECEIVABLE == 0 {
         return Fast::Slow;
@@ -131,8 +138,8 @@ fn reply_of_user_of_float(t: &Thread) -> Option<Ref<Reply>> {
     if t.blockers == blocker::FLOAT && !t.deferred { t.receive_reply } else { None }
 }
 
-/// Fast path of a fault of the running thread whose handler, which waits, uses the floating-point unit. On `None`, nothing
-/// was written.
+/// Fast path of a fault of the running thread whose handler, which waits, uses the floating-point unit. On `None`,
+/// nothing was written.
 #[cold]
 #[inline(never)]
 pub fn fault<A: Arch>(
