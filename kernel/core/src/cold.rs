@@ -13,16 +13,12 @@ use crate::{Arch, Kernel};
 /// The operations.
 const COLD: &[Operation] = &[
     Operation::UntypedQuery,
-    Operation::UntypedSplit,
-    Operation::UntypedChildren,
     Operation::Identify,
     Operation::NodeInstall,
     Operation::NodeRemove,
     Operation::MappingQuery,
     Operation::SchedulingReserve,
     Operation::AccountOpen,
-    Operation::AccountQuery,
-    Operation::AccountSuspend,
     Operation::InterruptGet,
     Operation::InterruptBind,
     Operation::InterruptDoorbell,

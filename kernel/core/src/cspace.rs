@@ -7,7 +7,9 @@
 //!                                       ├───────────┤         ├──────────┤
 //!                                       │ empty     │         │ slot     │
 //! ```
-//! Look-up takes two steps, whatever the CSpace contains. Whether a node serves as a root or as a second-level node
+//! Look-up takes two steps, whatever the CSpace contains. No operation fills the slot at address 0, since 0 stands for
+//! "none" in many arguments; if the same node is also reached otherwise, a capability can be there, and be used.
+//! Whether a node serves as a root or as a second-level node
 //! depends on how it is reached, not on its kind: an entry of a root counts only while it holds a capability to a node
 //! of 256 slots, which each look-up checks. `NodeInstall` and `NodeRemove` change the entries of a root.
 //!
@@ -55,7 +57,7 @@ impl Root {
     fn node<A: Arch>(self, k: &mut Kernel<A>, address: u64) -> Option<Ref<Node>> {
         let entry = self.entry(address >> NODE_BITS)?;
         let cap = &k.get(entry).cap;
-        if address == 0 || !is_second_level(cap) {
+        if !is_second_level(cap) {
             return None;
         }
         // SAFETY: the capability is to a live node of 256 slots.
@@ -146,7 +148,7 @@ fn named_root<A: Arch>(k: &mut Kernel<A>, cspace: u64, rights: Rights) -> Result
 #[inline]
 pub fn slot_in<A: Arch>(k: &mut Kernel<A>, cspace: u64, address: u64, rights: Rights) -> Result<SlotRef, Error> {
     let root = named_root(k, cspace, rights)?;
-    root.slot(k, address).ok_or(Error::InvalidCapability)
+    root.slot(k, address).filter(|_| address != 0).ok_or(Error::InvalidCapability)
 }
 
 /// Returns the capability at an address in a CSpace that the running thread names.
@@ -155,7 +157,8 @@ pub fn slot_in<A: Arch>(k: &mut Kernel<A>, cspace: u64, address: u64, rights: Ri
 /// `InvalidCapability`; those of the CSpace argument.
 #[inline]
 pub fn lookup_in<A: Arch>(k: &mut Kernel<A>, cspace: u64, address: u64, rights: Rights) -> Result<SlotRef, Error> {
-    let slot = slot_in(k, cspace, address, rights)?;
+    let root = named_root(k, cspace, rights)?;
+    let slot = root.slot(k, address).ok_or(Error::InvalidCapability)?;
     usable(k, slot)
 }
 
@@ -173,7 +176,7 @@ fn empty<A: Arch>(k: &mut Kernel<A>, slot: Option<SlotRef>) -> Result<SlotRef, E
 #[inline]
 pub fn destination<A: Arch>(k: &mut Kernel<A>, cspace: u64, address: u64) -> Result<SlotRef, Error> {
     let root = named_root(k, cspace, Rights::WRITE)?;
-    let slot = root.slot(k, address);
+    let slot = root.slot(k, address).filter(|_| address != 0);
     empty(k, slot)
 }
 
@@ -184,7 +187,7 @@ pub fn destination<A: Arch>(k: &mut Kernel<A>, cspace: u64, address: u64) -> Res
 #[inline]
 pub fn destination_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Result<SlotRef, Error> {
     let root = root_of(k, thread);
-    let slot = root.slot(k, address);
+    let slot = root.slot(k, address).filter(|_| address != 0);
     empty(k, slot)
 }
 
@@ -195,7 +198,7 @@ pub fn destination_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: 
 #[inline]
 pub fn destinations<A: Arch>(k: &mut Kernel<A>, cspace: u64, first: u64, count: usize) -> Result<SlotRef, Error> {
     let root = named_root(k, cspace, Rights::WRITE)?;
-    let node = root.node(k, first).ok_or(Error::NoSuchSlot)?;
+    let node = root.node(k, first).filter(|_| first != 0).ok_or(Error::NoSuchSlot)?;
     let index = index_in_node(first);
     let slots = k.get(node).get(index..index + count).ok_or(Error::NoSuchSlot)?;
     // Eight at a time: there can be 256 slots, and interrupts are off.

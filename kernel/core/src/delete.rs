@@ -45,7 +45,8 @@ const BUDGET: isize = 1200;
 const REMOVE_COST: isize = 300;
 /// Cost of removing a page together with its run.
 const REMOVE_PAGE_COST: isize = 30;
-/// Cost of removing untyped memory in a large tree, where each subtree stores how far it reaches.
+/// Cost of removing untyped memory in a large tree, where each subtree stores how far it reaches, or of taking a page
+/// out of the middle of a run.
 const REMOVE_UNTYPED_COST: isize = 600;
 /// Cost of a step of an object's end while the object is not in use.
 const FINALISE_COST: isize = 100;
@@ -386,7 +387,7 @@ fn remove_pages<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, end: usize, budget
         {
             break Some(victim);
         }
-        let most = if links.continues { (*budget / REMOVE_PAGE_COST).max(1) as usize } else { 1 };
+        let most = if links.continues != 0 { (*budget / REMOVE_PAGE_COST).max(1) as usize } else { 1 };
         let count = runs::remove_first(k, victim, most, |k, node| {
             let cap = &mut k.slot(node).cap;
             let stays = cap.flags & flag::EMBEDDED != 0 || cap.object >= end;
@@ -460,8 +461,8 @@ fn unbind_embedded<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
 
 /// Does one step of emptying a slot that does not hold the last capability to a container.
 fn remove_simple<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> Step {
-    let untyped = k.slot(slot).cap.kind as u8 == Kind::Untyped as u8;
-    let cost = if untyped { REMOVE_UNTYPED_COST } else { REMOVE_COST };
+    let is_dear = k.slot(slot).cap.kind as u8 == Kind::Untyped as u8 || derivation::is_in_run(k, slot);
+    let cost = if is_dear { REMOVE_UNTYPED_COST } else { REMOVE_COST };
     if !affords(budget, cost) {
         return Step::Pending;
     }

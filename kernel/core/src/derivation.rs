@@ -200,7 +200,7 @@ fn first_equal<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> (SlotRef, Option<Sl
 #[inline]
 fn member_at<A: Arch>(k: &mut Kernel<A>, first: SlotRef, object: usize) -> SlotRef {
     let Cap { object: start, size_bits, .. } = k.slot(first).cap;
-    if object <= start || !k.slot(first).links.continues {
+    if object <= start || k.slot(first).links.continues == 0 {
         return first;
     }
     SlotRef::new(first.number() + ((object - start) >> size_bits) as u32).unwrap_or(first)
@@ -220,16 +220,24 @@ fn last_before<A: Arch>(k: &mut Kernel<A>, (_, behind): Gap) -> Option<SlotRef> 
 #[inline(never)]
 fn last_of_frame<A: Arch>(k: &mut Kernel<A>, frame: SlotRef) -> SlotRef {
     let (first, behind) = first_equal(k, frame);
-    let behind = if k.slot(first).links.continues { runs::after(first) } else { behind };
+    let behind = if k.slot(first).links.continues != 0 { runs::after(first) } else { behind };
     last_before(k, (Some(first), behind)).unwrap_or(frame)
 }
 
-/// Takes the capability in a slot out of its run, if it is in one.
+/// Returns whether the capability in a slot is in a run of several.
 #[inline]
-pub fn leave_run<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
-    if runs::is_in_run(k, slot) {
+pub fn is_in_run<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
+    runs::is_in_run(k, slot)
+}
+
+/// Takes the capability in a slot out of its run. Returns whether it was in one.
+#[inline]
+pub fn leave_run<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
+    let was_in_run = is_in_run(k, slot);
+    if was_in_run {
         stand_alone(k, slot);
     }
+    was_in_run
 }
 
 /// Takes the capability in a slot out of its run.
@@ -502,7 +510,7 @@ pub fn check_invariants<A: Arch>(k: &mut Kernel<A>) -> Result<usize, &'static st
 /// Checks that the slot behind a capability in a run holds the frame behind.
 fn check_run<A: Arch>(k: &mut Kernel<A>, node: SlotRef) -> Result<(), &'static str> {
     let Slot { cap, links } = *k.slot(node);
-    if !links.continues {
+    if links.continues == 0 {
         return Ok(());
     }
     let next = runs::after(node).map(|next| k.slot(next).cap);

@@ -9,8 +9,11 @@ use crate::entry::{Outcome, argument, clear};
 use crate::helping::heights;
 use crate::ipc_buffer::Buffer;
 use crate::object::{Endpoint, Notification, Ref, Reply};
+use crate::slot::SlotRef;
 use crate::thread::{Purpose, Thread, ThreadState, blocker};
-use crate::{Arch, Kernel, cspace, fault, helping, notification, reply, scheduler, timers};
+use crate::{
+    Arch, Kernel, cspace, derivation, fault, helping, notification, preemption_point, reply, scheduler, timers,
+};
 use queue::{Waiting, enqueue_receiver, enqueue_sender, first_sender, unqueue_receiver, waiting};
 
 /// Checks a message on the sender's side, before anything is written.
@@ -28,6 +31,54 @@ pub fn check_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag, 
         return Err(Error::MissingRights);
     }
     Ok(())
+}
+
+/// Takes the capabilities that a message moves out of their runs, which would take too long while the message is moved.
+/// Passes a preemption point after each. Returns whether the thread still exists.
+///
+/// A capability that comes to one of these slots later, while the sender waits, is moved only if it is in no run.
+#[cold]
+#[inline(never)]
+fn leave_runs<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> bool {
+    for i in 0..tag.caps().min(MAX_CAPS) {
+        if let Some(slot) = moved(k, thread, i)
+            && derivation::leave_run(k, slot)
+            && preemption_point::pass(k).is_deleted()
+        {
+            return false;
+        }
+    }
+    // Looking at them has taken long enough for so long an operation.
+    !preemption_point::pass(k).is_deleted()
+}
+
+/// Returns whether a message moves a capability that is in a run.
+#[cold]
+#[inline(never)]
+pub fn moves_out_of_run<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> bool {
+    (0..tag.caps().min(MAX_CAPS)).any(|i| moved(k, thread, i).is_some_and(|slot| derivation::is_in_run(k, slot)))
+}
+
+/// Returns whether any of the capabilities that a thread's IPC buffer names is to be moved.
+#[inline]
+pub fn moves<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
+    Buffer::of(k, thread).is_some_and(Buffer::names_moves)
+}
+
+/// Returns the slot of capability `i` of a thread's message, if the message moves it.
+fn moved<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, i: usize) -> Option<SlotRef> {
+    let source = Buffer::of(k, thread)?.sent_cap(i);
+    if source & IpcBuffer::MOVE == 0 {
+        return None;
+    }
+    cspace::lookup_of(k, thread, u64::from(source & !IpcBuffer::MOVE)).ok()
+}
+
+/// Prepares a message for being moved, before anything is decided. Returns whether the thread still exists: there can be
+/// a preemption point.
+#[inline]
+pub fn prepare_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> bool {
+    tag.0 & 0xf00 == 0 || leave_runs(k, thread, tag)
 }
 
 /// Returns the deadline of a call, if its tag says that there is one.
@@ -59,6 +110,10 @@ pub fn try_send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
 
 /// Performs `Call`, `Send` and `TrySend`.
 fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, purpose: Purpose, blocking: bool) -> Result<Outcome, Error> {
+    let tag = Tag(argument(k, thread, 1));
+    if !prepare_message(k, thread, tag) {
+        return Ok(Outcome::Written);
+    }
     let address = argument(k, thread, 0);
     let slot = cspace::lookup(k, address)?;
     let cap = &k.slot(slot).cap;
@@ -75,7 +130,6 @@ fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, purpose: Purpose, block
     if purpose == Purpose::Send && k.get(endpoint).server != 0 {
         return Err(Error::CallsOnly);
     }
-    let tag = Tag(argument(k, thread, 1));
     check_message(k, thread, tag, may_grant)?;
     let deadline = deadline(k, thread, tag);
     if !blocking && !matches!(waiting(k, endpoint), Waiting::Receiver(_)) {
@@ -182,8 +236,11 @@ fn receive_from_named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, blocking:
 
 /// Performs `ReplyReceive`.
 pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let before = k.get(thread).blockers;
     let tag = Tag(argument(k, thread, 1));
+    if !prepare_message(k, thread, tag) {
+        return Ok(Outcome::Written);
+    }
+    let before = k.get(thread).blockers;
     let deadline = deadline(k, thread, tag);
     let source = source(k, thread)?;
     let (object, deferred) = reply::named(k, thread, tag)?;
@@ -334,7 +391,7 @@ fn cancel_caller<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: Ref<Re
 }
 
 /// Wakes a thread whose wait has ended with an error.
-#[inline(never)]
+#[inline]
 fn wake<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
     if k.get(thread).blockers & (blocker::DEADLINE | blocker::FAULT | blocker::HELPLESS) != 0 {
         return wake_from_more(k, thread, error);
@@ -472,6 +529,9 @@ fn transfer_cap<A: Arch>(
     }
     let destination = cspace::destination_of(k, receiver, u64::from(offered))?;
     if source & IpcBuffer::MOVE != 0 {
+        if derivation::is_in_run(k, source_slot) {
+            return Err(Error::Aborted);
+        }
         cspace::move_to(k, source_slot, destination)
     } else {
         cspace::copy_to(k, source_slot, destination)

@@ -99,6 +99,12 @@ fn is_plain<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
     tag & 0xff <= MAX_WORDS as u64 && caps <= MAX_CAPS as u64 && k.get(thread).ipc_buffer != 0
 }
 
+/// Returns whether a long message moves a capability out of a run of frames, which the slow path does.
+#[inline(always)]
+fn leaves_run<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
+    tag & 0xf00 != 0 && endpoint::moves(k, thread) && endpoint::moves_out_of_run(k, thread, Tag(tag))
+}
+
 /// Writes a long message into the receiver's registers, IPC buffer and slots.
 #[inline(always)]
 fn deliver<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, handoff: Handoff) -> Fast {
@@ -133,6 +139,9 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
     let r = k.get(receiver);
     let next = r.next;
     let Some(reply) = r.fast_reply else { return Fast::Other(slot) };
+    if LONG && leaves_run(k, thread, tag) {
+        return Fast::Slow;
+    }
     let Some(standing) = help(k, thread) else { return Fast::Slow };
     // ── Point of no return ──
     k.get(receiver).set_standing(standing);
@@ -309,6 +318,9 @@ fn reply_and_wait<A: Arch, const LONG: bool>(
         fault::apply_resuming_reply(k, caller, thread, Tag(tag));
         wait_again(k, thread, endpoint, (caller, reply));
         return Fast::Resume(caller);
+    }
+    if LONG && leaves_run(k, thread, tag) {
+        return Fast::Slow;
     }
     // ── Point of no return ──
     wait_again(k, thread, endpoint, (caller, reply));

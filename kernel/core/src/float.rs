@@ -34,6 +34,16 @@ pub fn go_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.arch().float_restore(unsafe { &*float });
 }
 
+/// Switches the unit on for a thread that is about to run if its registers are still in it. If not, they are exchanged
+/// once the thread uses the unit: what chose the thread may have taken long.
+pub fn go_on_if_there<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    if k.state().float_owner == Some(thread) {
+        k.arch().float_enable(true);
+    } else {
+        k.get(thread).blockers &= !blocker::FLOAT;
+    }
+}
+
 /// Switches the unit off, at the latest when the running thread is left that uses it.
 #[inline]
 pub fn stop<A: Arch>(k: &mut Kernel<A>) {

@@ -71,6 +71,12 @@ impl Buffer {
         self.read(offset_of!(IpcBuffer, send_caps) + index * size_of::<u32>())
     }
 
+    /// Returns whether any capability that the thread sends, in this message or an earlier one, is to be moved.
+    pub fn names_moves(self) -> bool {
+        let [a, b] = self.read::<[u64; 2]>(offset_of!(IpcBuffer, send_caps));
+        (a | b) & (u64::from(IpcBuffer::MOVE) << 32 | u64::from(IpcBuffer::MOVE)) != 0
+    }
+
     /// Returns the address of the slot in which the thread receives capability `index`.
     pub fn receive_slot(self, index: usize) -> u32 {
         assert!(index < MAX_CAPS);

@@ -59,9 +59,12 @@ pub fn hold<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, sender: Ref<Thread>,
 
 /// Performs `Reply`.
 pub fn reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let tag = Tag(argument(k, thread, 1));
+    if !endpoint::prepare_message(k, thread, tag) {
+        return Ok(Outcome::Written);
+    }
     let address = argument(k, thread, 0);
     let object = if address == 0 { k.get(thread).bound_reply.ok_or(Error::NoReplyObject)? } else { at(k, address)? };
-    let tag = Tag(argument(k, thread, 1));
     endpoint::check_message(k, thread, tag, true)?;
     if k.get(object).caller.is_none() {
         return Err(Error::NoCaller);

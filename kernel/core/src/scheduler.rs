@@ -29,7 +29,7 @@ pub fn runnable<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
 }
 
 /// Makes a thread that is in no queue `Ready`, and queues it behind its equals.
-#[inline(never)]
+#[inline]
 pub fn make_ready<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.get(thread).state = ThreadState::Ready;
     if k.get(thread).priority >= 0 && thread != k.current() {
@@ -249,7 +249,7 @@ pub fn switch<A: Arch, const LEAVES: bool>(k: &mut Kernel<A>) -> Ref<Thread> {
 pub fn begin<A: Arch>(k: &mut Kernel<A>, next: Ref<Thread>) {
     let flags = k.get(next).blockers;
     if flags & blocker::FLOAT != 0 {
-        float::go_on(k, next);
+        float::go_on_if_there(k, next);
     }
     if flags & blocker::BUDGETED != 0 {
         depletion::start_timing(k, next);

@@ -223,11 +223,10 @@ pub struct Links {
     /// Next slot in order.
     pub next: u32,
     /// Colour for the balance of the tree.
-    pub colour: u8,
-    /// Set if the node is one of a [run](crate::tree::runs) and not the last: the slot behind it holds the next.
-    pub continues: bool,
-    /// Always 0: with a gap here, links would be copied one by one.
-    pub spare: u16,
+    pub colour: u16,
+    /// 1 if the node is one of a [run](crate::tree::runs) and not the last: the slot behind it holds the next. Else 0.
+    /// (With a truth value, the compiler copies links byte by byte.)
+    pub continues: u16,
 }
 
 const _: () = assert!(size_of::<Slot>() == tench_abi::object::SLOT_SIZE && size_of::<Slot>() == 1 << SLOT_SHIFT);

@@ -32,13 +32,13 @@ pub use invariants::check_invariants;
 pub use reaching::{last_reaching, next_reaching};
 
 /// Colour of which every path from the root to a missing child has equally many.
-const BLACK: u8 = 0;
+const BLACK: u16 = 0;
 /// Colour of a node whose parent is black.
-const RED: u8 = 1;
+const RED: u16 = 1;
 /// Colour of a node that is in the list only, equal in order to the one before.
-const FOLLOWER: u8 = 2;
+const FOLLOWER: u16 = 2;
 /// Colour of a node of a run that is in the list only.
-const MEMBER: u8 = 3;
+const MEMBER: u16 = 3;
 
 /// Access to the nodes and to the ends of the structure.
 pub trait Nodes {

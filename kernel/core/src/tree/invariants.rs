@@ -32,10 +32,10 @@ pub fn check_invariants<N: Nodes>(t: &mut N) -> Result<usize, &'static str> {
             if is_expected != (expected != 0) || is_expected && expected != node.number() {
                 return Err("a run does not go on in the slot behind, or in one that is no member");
             }
-            expected = if links.continues { node.number() + 1 } else { 0 };
+            expected = if links.continues != 0 { node.number() + 1 } else { 0 };
         }
         if links.colour >= FOLLOWER {
-            if links.colour == FOLLOWER && links.continues {
+            if links.colour == FOLLOWER && links.continues != 0 {
                 return Err("a run goes on behind a follower");
             }
             if links.parent != 0 || links.left != 0 || links.right != 0 || links.max_end != 0 || t.end(node) != 0 {

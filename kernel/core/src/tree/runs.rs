@@ -29,7 +29,7 @@ pub fn after(node: SlotRef) -> Option<SlotRef> {
 #[inline(always)]
 pub fn is_in_run<N: Nodes>(t: &mut N, node: SlotRef) -> bool {
     let links = t.links(node);
-    links.continues || links.colour == MEMBER
+    links.continues != 0 || links.colour == MEMBER
 }
 
 /// Returns whether a node is in a run and not the first of it.
@@ -40,9 +40,9 @@ pub fn is_member<N: Nodes>(t: &mut N, node: SlotRef) -> bool {
 
 /// Returns the links of a member.
 #[inline(always)]
-fn member(previous: SlotRef, next: u32, continues: bool) -> Links {
+fn member(previous: SlotRef, next: u32, continues: u16) -> Links {
     let previous = previous.number();
-    Links { max_end: 0, parent: 0, left: 0, right: 0, previous, next, colour: MEMBER, continues, spare: 0 }
+    Links { max_end: 0, parent: 0, left: 0, right: 0, previous, next, colour: MEMBER, continues }
 }
 
 /// Links `count` nodes with the numbers after `first`'s, which has no followers, as members of its run. Members that it
@@ -55,7 +55,7 @@ pub fn extend<N: Nodes>(t: &mut N, first: SlotRef, count: usize) {
     for _ in 0..count {
         let Some(node) = after(last) else { return };
         let l = t.links(last);
-        (l.next, l.continues) = (node.number(), true);
+        (l.next, l.continues) = (node.number(), 1);
         *t.links(node) = member(last, behind, continues);
         last = node;
     }
@@ -84,11 +84,11 @@ pub fn take_place<N: Nodes>(t: &mut N, old: SlotRef, links: &Links, new: SlotRef
 pub fn stand_alone<N: Nodes>(t: &mut N, node: SlotRef, (before, behind): Gap) {
     if t.links(node).colour == MEMBER {
         if let Some(previous) = SlotRef::new(node.number().wrapping_sub(1)) {
-            t.links(previous).continues = false;
+            t.links(previous).continues = 0;
         }
         enter(t, node, (before, behind));
     }
-    if core::mem::take(&mut t.links(node).continues)
+    if core::mem::take(&mut t.links(node).continues) != 0
         && let Some(next) = after(node)
     {
         enter(t, next, (Some(node), behind));
@@ -102,16 +102,16 @@ pub fn is_removable<N: Nodes>(t: &mut N, node: SlotRef) -> bool {
     let links = *t.links(node);
     if links.colour == MEMBER {
         let has_followers = SlotRef::new(links.next).is_some_and(|next| is_follower(t, next));
-        !links.continues && !has_followers
+        links.continues == 0 && !has_followers
     } else {
-        !links.continues || after(node).is_some_and(|next| next.number() == links.next)
+        links.continues == 0 || after(node).is_some_and(|next| next.number() == links.next)
     }
 }
 
 /// Unlinks the last of a run, which is a member without followers and had `links`.
 pub fn shorten<N: Nodes>(t: &mut N, node: SlotRef) {
     if let Some(previous) = SlotRef::new(node.number().wrapping_sub(1)) {
-        t.links(previous).continues = false;
+        t.links(previous).continues = 0;
     }
 }
 
@@ -127,7 +127,7 @@ pub fn remove_first<N: Nodes>(
     let links = core::mem::take(t.links(first));
     let (mut last, mut rest, mut continues) = (first, links.next, links.continues);
     let mut count = 1;
-    while continues && count < most {
+    while continues != 0 && count < most {
         let Some(node) = after(last).filter(|node| node.number() == rest) else { break };
         let l = *t.links(node);
         let has_followers = SlotRef::new(l.next).is_some_and(|next| is_follower(t, next));
