@@ -18,6 +18,8 @@ use tench_abi::object::CorePower;
 pub unsafe trait Arch: Sized {
     /// Number of address-space identifiers of the machine's TLB, 0 among them: 3 to [`ASIDS`](crate::kernel::ASIDS).
     const ASIDS: usize;
+    /// Bytes of the instruction that makes a system call.
+    const CALL_BYTES: u64;
 
     /// Returns the kernel virtual address of physical address 0.
     fn base(&self) -> usize;

@@ -387,7 +387,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> bool {
 fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>) {
     let badge = k.get(sender).badge;
     if k.get(sender).purpose == Purpose::Fault {
-        fault::transfer(k, sender, receiver);
+        fault::receive(k, sender, receiver);
     } else {
         let tag = Tag(k.get(sender).registers.x[1]);
         transfer_message(k, sender, receiver, tag);

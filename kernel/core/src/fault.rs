@@ -30,9 +30,16 @@ pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Th
 /// First comes a preemption point, at which the fault consists only of saved registers and a report. If the thread is
 /// stopped there and given other registers, the fault is discarded; with the same registers the instruction is executed
 /// again, and faults again. The fault bindings are looked up after the preemption point.
+///
+/// Until a handler has received a foreign system call, the thread is at the instruction that makes the call: if its wait
+/// ends before, it makes the call again once it is resumed.
 #[cold]
 #[inline(never)]
 fn raise_slowly<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) {
+    if matches!(class, Class::ForeignCall) {
+        let pc = &mut k.get(thread).registers.pc;
+        *pc = pc.wrapping_sub(A::CALL_BYTES);
+    }
     if preemption_point::pass(k) && !send(k, thread, class) {
         k.get(thread).state = ThreadState::Faulted;
     }
@@ -109,6 +116,15 @@ fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> bool {
     t.blockers |= blocker::FAULT;
     rendezvous(k, thread, endpoint, None);
     true
+}
+
+/// Hands over a fault for which the thread has waited.
+pub fn receive<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>) {
+    let t = k.get(sender);
+    if t.fault.class == Class::ForeignCall as u64 {
+        t.registers.pc = t.registers.pc.wrapping_add(A::CALL_BYTES);
+    }
+    transfer(k, sender, receiver);
 }
 
 /// Writes a fault message into the receiver's registers.

@@ -3,7 +3,7 @@
 use tench::abi::fault::{Class, reply};
 use tench::abi::object::ThreadState;
 use tench::abi::{Operation, Tag};
-use tench::sys::{Message, Wait, ipc::BOUND_REPLY, thread::yield_now};
+use tench::sys::{Cap, Endpoint, Message, Wait, ipc::BOUND_REPLY, thread::yield_now};
 
 use crate::assembly::{dump_vectors, fill_vectors, probe};
 use crate::case::{Case, Outcome};
@@ -25,6 +25,7 @@ pub const CASES: &[Case] = &[
     Case::new("REG0008", "vector registers survive preemption", vectors_preempted),
     Case::new("REG0009", "vector registers survive a fault", vectors_fault),
     Case::new("REG0010", "a deleted thread's vector registers reach nobody", vectors_deleted),
+    Case::new("REG0011", "a foreign system call that nobody has received is made again", foreign_again),
 ];
 
 /// `x0` to `x30` and the thread pointer.
@@ -136,6 +137,43 @@ fn foreign(stage: &mut Stage) -> Outcome {
     endpoint.reply_receive(&Message::new(reply::RESUME), Wait::until(patience()))?;
     BOUND_REPLY.reply(&Message::with_words(reply::RESULT, &[0x1234]))?;
     equal!(worker.join()?, (given, true, 0x1234, true));
+    Ok(())
+}
+
+fn foreign_again(stage: &mut Stage) -> Outcome {
+    let endpoint = stage.endpoint()?;
+    let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, || {
+        [(); 3].map(|()| run(&pattern(13), FOREIGN)[0])
+    })?;
+    worker.thread.faults_to(Class::ForeignCall, Some(endpoint))?;
+    worker.thread.resume()?;
+    let made = |endpoint: Cap<Endpoint>| -> Outcome {
+        let received = endpoint.try_receive(Wait::FOREVER)?;
+        equal!(received.words()[4..], pattern(13)[..9]);
+        Ok(())
+    };
+    // It waits for the handler, and is suspended.
+    equal!(worker.state()?, ThreadState::Sending);
+    worker.thread.suspend()?;
+    refused!(endpoint.try_receive(Wait::FOREVER), WouldBlock);
+    worker.thread.resume()?;
+    made(endpoint)?;
+    BOUND_REPLY.reply(&Message::with_words(reply::RESULT, &[1]))?;
+    // It waits for the handler, whose endpoint is deleted.
+    equal!(worker.state()?, ThreadState::Sending);
+    endpoint.revoke()?;
+    endpoint.delete()?;
+    let endpoint = stage.endpoint()?;
+    worker.thread.faults_to(Class::ForeignCall, Some(endpoint))?;
+    worker.thread.resume()?;
+    made(endpoint)?;
+    BOUND_REPLY.reply(&Message::with_words(reply::RESULT, &[2]))?;
+    // The handler has received it, so it is not made again.
+    made(endpoint)?;
+    worker.thread.suspend()?;
+    worker.thread.resume()?;
+    refused!(endpoint.try_receive(Wait::FOREVER), WouldBlock);
+    equal!(worker.join()?, [1, 2, pattern(13)[0]]);
     Ok(())
 }
 

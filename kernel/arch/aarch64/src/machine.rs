@@ -36,6 +36,7 @@ impl Machine {
 // preserves on the stack of the thread that it switches away from.
 unsafe impl Arch for Machine {
     const ASIDS: usize = tench_kernel::kernel::ASIDS;
+    const CALL_BYTES: u64 = 4;
 
     #[inline(always)]
     fn base(&self) -> usize {

@@ -19,7 +19,7 @@ use tench_abi::object::entry_path;
 use tench_kernel::latency_tracer::{self, LatencyTracer, edge};
 use tench_kernel::slot::Slot;
 use tench_kernel::thread::Thread;
-use tench_kernel::{Kernel, Ref, State, depletion, entry, fast};
+use tench_kernel::{Arch, Kernel, Ref, State, depletion, entry, fast};
 
 use crate::Machine;
 
@@ -474,7 +474,7 @@ extern "C" fn tench_exception(address: usize) -> usize {
             Report {
                 class: Class::ForeignCall as u64,
                 address: 0,
-                instruction: instruction.wrapping_sub(4),
+                instruction: instruction.wrapping_sub(Machine::CALL_BYTES),
                 syndrome: syndrome & 0xffff,
             },
         ),

@@ -216,6 +216,7 @@ fn run_hook(k: &mut Kernel<Host>, hook_of: fn(&mut Host) -> &mut Option<Preempti
 // coroutine, which keeps its whole stack.
 unsafe impl Arch for Host {
     const ASIDS: usize = 8;
+    const CALL_BYTES: u64 = 4;
 
     fn base(&self) -> usize {
         self.memory.base()

@@ -89,12 +89,12 @@ fn a_reply_object_that_is_named_for_one_receive_is_free_after_a_fast_call() {
     m.check();
 }
 
-/// Returns a machine whose first thread, of priority 255, has its page faults sent to an endpoint at which no thread
-/// waits, and the endpoint.
-fn faulting() -> (Machine, u64) {
+/// Returns a machine whose first thread, of priority 255, has its faults of a class sent to an endpoint at which no
+/// thread waits, and the endpoint.
+fn faulting(class: Class) -> (Machine, u64) {
     let mut m = Machine::new();
     let endpoint = m.make(Kind::Endpoint, 0);
-    m.call(Operation::ThreadFaults, &[at(slot::THREAD), Class::PageFault as u64, endpoint, 0, 0]).ok();
+    m.call(Operation::ThreadFaults, &[at(slot::THREAD), class as u64, endpoint, 0, 0]).ok();
     (m, endpoint)
 }
 
@@ -103,7 +103,7 @@ const FAULT: Report = Report { class: Class::PageFault as u64, address: 0x5000, 
 
 #[test]
 fn a_fault_is_queued_after_a_preemption_point() {
-    let (mut m, endpoint) = faulting();
+    let (mut m, endpoint) = faulting(Class::PageFault);
     let first = m.first;
     m.host().hook = Some(Box::new(move |k| {
         assert!(k.current() == first && matches!(k.get(first).state, ThreadState::Ready), "nothing is written yet");
@@ -120,7 +120,7 @@ fn a_fault_is_queued_after_a_preemption_point() {
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn a_handler_that_arrives_at_the_preemption_point_gets_the_fault() {
-    let (mut m, endpoint) = faulting();
+    let (mut m, endpoint) = faulting(Class::PageFault);
     let first = m.first;
     let handler = m.make_thread(255);
     let mut done = false;
@@ -146,7 +146,7 @@ fn a_handler_that_arrives_at_the_preemption_point_gets_the_fault() {
 
 #[test]
 fn a_fault_is_forgotten_if_its_thread_gets_other_registers_at_the_preemption_point() {
-    let (mut m, endpoint) = faulting();
+    let (mut m, endpoint) = faulting(Class::PageFault);
     let first = m.first;
     let other = m.make_thread(255);
     m.host().hook = Some(Box::new(scheduler::rotate));
@@ -165,7 +165,7 @@ fn a_fault_is_forgotten_if_its_thread_gets_other_registers_at_the_preemption_poi
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn a_fault_whose_endpoint_is_deleted_at_the_preemption_point_stops_the_thread() {
-    let (mut m, endpoint) = faulting();
+    let (mut m, endpoint) = faulting(Class::PageFault);
     let first = m.first;
     m.make_thread(1);
     let mut done = false;
@@ -181,4 +181,29 @@ fn a_fault_whose_endpoint_is_deleted_at_the_preemption_point_stops_the_thread() 
     m.fault(FAULT);
     m.check();
     assert!(matches!(m.thread(first).state, ThreadState::Faulted));
+}
+
+/// A foreign system call by the instruction before the program counter.
+const CALL: Report = Report { class: Class::ForeignCall as u64, address: 0, instruction: 0x1000, syndrome: 0 };
+
+#[test]
+fn a_foreign_call_is_made_again_unless_it_was_received() {
+    let (mut m, endpoint) = faulting(Class::ForeignCall);
+    let (first, handler) = (m.first, m.make_thread(1));
+    let next = CALL.instruction + 4;
+    let pc = |m: &mut Machine| m.thread(first).registers.pc;
+    for is_received in [false, true] {
+        m.thread(first).registers.pc = next;
+        m.fault(CALL);
+        assert_eq!((pc(&mut m), m.current()), (CALL.instruction, handler), "nobody has the call yet");
+        if is_received {
+            m.call(Operation::Receive, &[endpoint, 0]);
+            assert_eq!(m.results(handler).ok()[4], CALL.instruction);
+        }
+        m.call(Operation::ThreadSuspend, &[at(slot::THREAD)]).ok();
+        assert_eq!(pc(&mut m), if is_received { next } else { CALL.instruction });
+        m.call(Operation::ThreadResume, &[at(slot::THREAD)]).ok();
+        m.check();
+        assert!(m.current() == first);
+    }
 }
