@@ -217,7 +217,7 @@ fn visit<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Res
         if left == 0 {
             break;
         }
-        if !preemption_point::pass(k) {
+        if preemption_point::pass(k).is_deleted() {
             return Err(Error::Aborted);
         }
         table = match named(k, caller, rights) {

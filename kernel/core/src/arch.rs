@@ -95,6 +95,9 @@ pub unsafe trait Arch: Sized {
     /// nothing.
     fn take_pending_interrupts(k: &mut Kernel<Self>);
 
+    /// Returns whether an interrupt waits to be taken.
+    fn interrupt_is_pending(k: &mut Kernel<Self>) -> bool;
+
     /// Returns a page-table entry that maps memory at `physical` in a table of `level` (1 to 3). The entry for the
     /// memory that follows is greater by the size.
     fn page_entry(&self, physical: u64, level: u32, flags: MapFlags) -> u64;

@@ -15,6 +15,7 @@ use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument};
 use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
+use crate::preemption_point::Passed;
 use crate::slot::{Cap, Slot, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{
@@ -85,18 +86,22 @@ struct PreemptionPoints(u64);
 impl PreemptionPoints {
     const ALL: PreemptionPoints = PreemptionPoints(u64::MAX);
 
-    /// Passes a preemption point.
+    /// Passes a preemption point. Returns whether other threads have run there.
     ///
     /// # Errors
     /// `Unfinished` if the operation may pass no more. `Aborted` if the running thread has deleted itself: it must stop
     /// at once.
     #[inline(always)]
-    fn pass<A: Arch>(&mut self, k: &mut Kernel<A>) -> Result<(), Error> {
+    fn pass<A: Arch>(&mut self, k: &mut Kernel<A>) -> Result<bool, Error> {
         if self.0 == 0 {
             return Err(Error::Unfinished);
         }
         self.0 -= 1;
-        if preemption_point::pass(k) { Ok(()) } else { Err(Error::Aborted) }
+        match preemption_point::pass(k) {
+            Passed::Undisturbed => Ok(false),
+            Passed::Disturbed => Ok(true),
+            Passed::Deleted => Err(Error::Aborted),
+        }
     }
 }
 
@@ -206,8 +211,10 @@ fn delete_in_steps<A: Arch>(
             Step::Stays => return Err(Error::RemoteCopies),
             Step::Done | Step::DoneWithContents => break,
         }
-        points.pass(k)?;
         budget = BUDGET;
+        if !points.pass(k)? {
+            continue;
+        }
         // If the slot is gone, another thread has completed the deletion, and got its result.
         let Some(found) = find(k) else { return Ok(Deleted::NotLast) };
         let now = &k.slot(found).cap;
@@ -311,7 +318,8 @@ fn revoke_within<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, points: &mut P
             _ => scope.victim(k, slot),
         };
         let Some(victim) = victim else { break };
-        let step = if budget > 0 { step(k, victim, &mut budget) } else { Step::Pending };
+        let is_due = budget <= 0;
+        let step = if is_due { Step::Pending } else { step(k, victim, &mut budget) };
         if step == Step::Done {
             continue;
         }
@@ -320,9 +328,12 @@ fn revoke_within<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, points: &mut P
         }
         if step == Step::Pending {
             count += k.state().removed - since;
-            points.pass(k)?;
+            let disturbed = points.pass(k)?;
             since = k.state().removed;
             budget = BUDGET;
+            if is_due && !disturbed {
+                continue;
+            }
         }
         match cspace::lookup_in(k, cspace, address, Rights::WRITE) {
             Ok(found) if is_same(&k.slot(found).cap, &cap) => slot = found,

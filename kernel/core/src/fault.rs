@@ -40,7 +40,7 @@ fn raise_slowly<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) {
         let pc = &mut k.get(thread).registers.pc;
         *pc = pc.wrapping_sub(A::CALL_BYTES);
     }
-    if preemption_point::pass(k) && !send(k, thread, class) {
+    if !preemption_point::pass(k).is_deleted() && !send(k, thread, class) {
         k.get(thread).state = ThreadState::Faulted;
     }
 }

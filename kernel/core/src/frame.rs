@@ -98,7 +98,6 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     let address = argument(k, thread, 6);
     let mut slot = cspace::destination(k, 0, address)?;
     let flags = Mapping::of(&request.cap).flags;
-    let mut disturbances = 0;
     if mapping::needs_maintenance(&request.cap, flags) {
         if !prepare(k, thread, &request, flags)? {
             return Ok(Outcome::Written);
@@ -107,14 +106,16 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
         check_free(k, request.table, first, count)?;
         slot = cspace::destination(k, 0, address)?;
     }
+    let mut is_checked = true;
     if count > STEP {
         // Checking so many entries has taken long. Those beyond the first step are checked again before they are
         // filled, if another thread has run by then.
-        disturbances = preemption_point::disturbances(k);
-        if !preemption_point::pass(k) {
+        let passed = preemption_point::pass(k);
+        if passed.is_deleted() {
             return Ok(Outcome::Written);
         }
-        if preemption_point::disturbances(k) != disturbances {
+        is_checked = !passed.is_disturbed();
+        if !is_checked {
             let now;
             (source, now) = decode(k, thread)?;
             if now != request {
@@ -129,13 +130,14 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     derivation::insert_mapping(k, source, slot, &Cap { aux: extent(first, done), ..request.cap });
     fill(k, &request, slot, 0, done);
     while done < count {
-        if !preemption_point::pass(k) {
+        let passed = preemption_point::pass(k);
+        if passed.is_deleted() {
             return Ok(Outcome::Written);
         }
-        if preemption_point::disturbances(k) != disturbances {
+        if passed.is_disturbed() || !is_checked {
             slot = look_again(k, thread, &request, address, done)?;
             check_free(k, request.table, first + done, count - done)?;
-            disturbances = preemption_point::disturbances(k);
+            is_checked = true;
         }
         let step = STEP.min(count - done);
         fill(k, &request, slot, done, step);

@@ -8,7 +8,7 @@ use tench_abi::{Error, Kind, Powers, Rights};
 
 use crate::entry::{Outcome, argument, slot_at};
 use crate::object::Ref;
-use crate::preemption_point::PREEMPTIBLE;
+use crate::preemption_point::{PREEMPTIBLE, Passed};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, latency_tracer, preemption_point, scheduler};
 
@@ -78,10 +78,11 @@ pub fn print<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
             continue;
         }
         // Also passed while the device is busy, for as long as that lasts.
-        if !preemption_point::pass(k) {
-            return Ok(Outcome::Written);
+        match preemption_point::pass(k) {
+            Passed::Undisturbed => {}
+            Passed::Disturbed => authority(k, thread, Rights::WRITE, Powers::empty()).map(|_| ())?,
+            Passed::Deleted => return Ok(Outcome::Written),
         }
-        authority(k, thread, Rights::WRITE, Powers::empty())?;
         left = PRINT_STEP;
     }
     Ok(Outcome::Done)

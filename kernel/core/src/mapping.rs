@@ -18,6 +18,7 @@ use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::{PageTable, Ref, ShadowEntry};
+use crate::preemption_point::Passed;
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, page_table, preemption_point};
@@ -127,11 +128,8 @@ pub fn maintain<A: Arch>(
 ) -> Result<bool, Error> {
     let mut done = 0;
     // The checks before have taken long.
-    if !preemption_point::pass(k) {
+    if !pass_unchanged(k, &mut same)? {
         return Ok(false);
-    }
-    if !same(k)? {
-        return Err(Error::Aborted);
     }
     while done < length {
         let step = MAINTENANCE_STEP.min(length - done);
@@ -142,14 +140,23 @@ pub fn maintain<A: Arch>(
         }
         done += step;
         // Also after the last step: what follows takes as long.
-        if !preemption_point::pass(k) {
+        if !pass_unchanged(k, &mut same)? {
             return Ok(false);
-        }
-        if !same(k)? {
-            return Err(Error::Aborted);
         }
     }
     Ok(true)
+}
+
+/// Passes a preemption point. Returns whether the running thread still exists. Fails if `same` does not hold any more.
+fn pass_unchanged<A: Arch>(
+    k: &mut Kernel<A>,
+    same: &mut impl FnMut(&mut Kernel<A>) -> Result<bool, Error>,
+) -> Result<bool, Error> {
+    match preemption_point::pass(k) {
+        Passed::Undisturbed => Ok(true),
+        Passed::Disturbed => same(k)?.then_some(true).ok_or(Error::Aborted),
+        Passed::Deleted => Ok(false),
+    }
 }
 
 /// Writes `count` entries of a table from `first` on: `entry`, `entry + size` and so on, each with the shadow entry
@@ -245,8 +252,10 @@ pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
         if done == mapping.count {
             break;
         }
-        if !preemption_point::pass(k) {
-            return Ok(Outcome::Written);
+        match preemption_point::pass(k) {
+            Passed::Undisturbed => continue,
+            Passed::Disturbed => {}
+            Passed::Deleted => return Ok(Outcome::Written),
         }
         (slot, _) = decode_protect(k, thread)?;
         if k.slot(slot).cap != (Cap { extra: extra | PROTECTING, ..cap }) {

@@ -25,30 +25,63 @@ pub fn let_interrupts_in<A: Arch>(k: &mut Kernel<A>) -> u64 {
     path
 }
 
-/// Passes a preemption point. Returns `false` if the operation has deleted the thread that performs it: then the
-/// operation must end at once and touch nothing any more.
+/// How an operation finds the kernel after a preemption point.
 #[must_use]
-#[cfg_attr(feature = "latency-tracer", inline(never))]
-#[cfg_attr(not(feature = "latency-tracer"), inline)]
-pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
-    let current = k.current();
-    if k.get(current).blockers & blocker::DELETED != 0 {
-        return false;
-    }
-    k.state().statistics.preemption_points += 1;
-    if PREEMPTIBLE {
-        let path = let_interrupts_in(k);
-        if k.state().nesting == 0 && scheduler::should_switch(k) {
-            give_way(k, current, path);
-        }
-    }
-    true
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Passed {
+    /// As it was: no other thread has run. Interrupts change neither capabilities nor tables nor threads, so nothing
+    /// needs to be looked up again.
+    Undisturbed,
+    /// Other threads have run, and may have changed anything.
+    Disturbed,
+    /// The operation has deleted the thread that performs it: it must end at once and touch nothing any more.
+    Deleted,
 }
 
-/// Runs other threads until the running thread is to continue. A function of its own, so that preemption points without
-/// a switch stay short in the code.
+impl Passed {
+    /// Returns whether the operation has deleted the thread that performs it.
+    #[inline(always)]
+    pub const fn is_deleted(self) -> bool {
+        matches!(self, Passed::Deleted)
+    }
+
+    /// Returns whether other threads have run.
+    #[inline(always)]
+    pub const fn is_disturbed(self) -> bool {
+        matches!(self, Passed::Disturbed)
+    }
+}
+
+/// Passes a preemption point.
+#[cfg_attr(feature = "latency-tracer", inline(never))]
+#[cfg_attr(not(feature = "latency-tracer"), inline)]
+pub fn pass<A: Arch>(k: &mut Kernel<A>) -> Passed {
+    let current = k.current();
+    if k.get(current).blockers & blocker::DELETED != 0 {
+        return Passed::Deleted;
+    }
+    k.state().statistics.preemption_points += 1;
+    if PREEMPTIBLE && (latency_tracer::MEASURING || A::interrupt_is_pending(k) || scheduler::should_switch(k)) {
+        let_others_in(k, current)
+    } else {
+        Passed::Undisturbed
+    }
+}
+
+/// Lets interrupts in, and other threads if one of them should run. A function of its own, so that preemption points at
+/// which nothing is pending stay short in the code.
 #[cold]
 #[inline(never)]
+fn let_others_in<A: Arch>(k: &mut Kernel<A>, current: Ref<Thread>) -> Passed {
+    let before = k.state().statistics.preemptions;
+    let path = let_interrupts_in(k);
+    if k.state().nesting == 0 && scheduler::should_switch(k) {
+        give_way(k, current, path);
+    }
+    if k.state().statistics.preemptions == before { Passed::Undisturbed } else { Passed::Disturbed }
+}
+
+/// Runs other threads until the running thread is to continue.
 fn give_way<A: Arch>(k: &mut Kernel<A>, current: Ref<Thread>, mut path: u64) {
     loop {
         let next = scheduler::switch::<A, false>(k);
@@ -69,13 +102,6 @@ fn give_way<A: Arch>(k: &mut Kernel<A>, current: Ref<Thread>, mut path: u64) {
             return;
         }
     }
-}
-
-/// Returns the number of preemptions at preemption points so far. If it has not changed across one, then capabilities,
-/// tables and threads are as they were, and need not be looked up again: interrupts change none of them.
-#[inline]
-pub fn disturbances<A: Arch>(k: &mut Kernel<A>) -> u64 {
-    k.state().statistics.preemptions
 }
 
 /// Passes a preemption point in an interrupt handler: lets other interrupts in, and never switches threads. A switch

@@ -392,7 +392,7 @@ pub fn stack_depth<A: Arch>(
         if offset >= THREAD_OFFSET {
             return Ok(Some(0));
         }
-        if !preemption_point::pass(k) {
+        if preemption_point::pass(k).is_deleted() {
             return Ok(None);
         }
     }

@@ -30,6 +30,7 @@ use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::Ref;
+use crate::preemption_point::Passed;
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::Thread;
 use crate::tree::Gap;
@@ -217,13 +218,15 @@ fn make_in_steps<A: Arch>(
         extra: request.length as u64,
     };
     derivation::insert(k, destination.gap, destination.first, &reservation);
+    let mut slot = destination.first;
     let mut done = if request.zero { 0 } else { request.length };
     loop {
         // The checks have taken long.
-        if !preemption_point::pass(k) {
-            return Ok(false);
+        match preemption_point::pass(k) {
+            Passed::Undisturbed => {}
+            Passed::Disturbed => slot = reserved(k, thread, request, request.length)?,
+            Passed::Deleted => return Ok(false),
         }
-        let slot = reserved(k, thread, request, request.length)?;
         if done == request.length {
             return make_from_last(k, thread, request, slot);
         }
@@ -264,10 +267,11 @@ fn make_from_last<A: Arch>(
     let mut i = request.count - 1;
     while i > 0 {
         if left == 0 {
-            if !preemption_point::pass(k) {
-                return Ok(false);
+            match preemption_point::pass(k) {
+                Passed::Undisturbed => {}
+                Passed::Disturbed => slot = reserved(k, thread, request, (i + 1) * size)?,
+                Passed::Deleted => return Ok(false),
             }
-            slot = reserved(k, thread, request, (i + 1) * size)?;
             left = request.step();
         }
         left -= 1;

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use tench_abi::layout::{UNBIND, slot};
 use tench_abi::{Error, Kind, Operation, Rights, Tag};
+use tench_arch_host::host::disturb;
 use tench_arch_host::machine::at;
 use tench_arch_host::{Host, Machine};
 use tench_kernel::Kernel;
@@ -291,6 +292,7 @@ fn preemption_points_change_nothing() {
     // Half of the threads are moved out in the middle of it.
     let mut rest = made[..18].to_vec();
     machine.host().hook = Some(Box::new(move |k| {
+        disturb(k);
         for made in rest.drain(..) {
             move_out(k, made.thread);
             tench_kernel::account::leave(k, made.thread);

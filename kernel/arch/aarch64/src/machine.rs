@@ -128,6 +128,13 @@ unsafe impl Arch for Machine {
         // a caller that holds no reference into kernel state, and returns here.
         unsafe { core::arch::asm!("msr daifclr, #2", "isb", "msr daifset, #2", options(nostack)) };
     }
+    #[inline(always)]
+    fn interrupt_is_pending(_: &mut Kernel<Machine>) -> bool {
+        let pending: u64;
+        // SAFETY: reads a register that describes pending interrupts.
+        unsafe { core::arch::asm!("mrs {}, isr_el1", out(reg) pending, options(nomem, nostack, preserves_flags)) };
+        pending != 0
+    }
     #[inline]
     fn page_entry(&self, physical: u64, level: u32, flags: MapFlags) -> u64 {
         paging::page(physical, level, flags)

@@ -204,6 +204,12 @@ impl Host {
     }
 }
 
+/// Tells the operation at whose preemption point a hook runs that another thread has run there: the hook has done what
+/// one could do.
+pub fn disturb(k: &mut Kernel<Host>) {
+    k.state().statistics.preemptions += 1;
+}
+
 /// Runs a hook, which may install another one in its place.
 fn run_hook(k: &mut Kernel<Host>, hook_of: fn(&mut Host) -> &mut Option<PreemptionHook>) {
     if let Some(mut hook) = hook_of(k.arch()).take() {
@@ -324,6 +330,10 @@ unsafe impl Arch for Host {
         if !nested {
             run_hook(k, |host| &mut host.hook);
         }
+    }
+
+    fn interrupt_is_pending(k: &mut Kernel<Self>) -> bool {
+        k.arch().hook.is_some() || k.arch().interrupted()
     }
 
     fn page_entry(&self, physical: u64, level: u32, flags: MapFlags) -> u64 {

@@ -5,6 +5,7 @@ use tench_abi::layout::{UNBIND, slot};
 use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::Machine;
 use tench_arch_host::check::check;
+use tench_arch_host::host::disturb;
 use tench_arch_host::machine::at;
 use tench_kernel::thread::{Binding, ThreadState};
 use tench_kernel::{cspace, delete, scheduler};
@@ -31,6 +32,7 @@ fn a_frame_that_shrinks_at_a_preemption_point_is_checked_again() {
     let mut done = false;
     m.host().hook = Some(Box::new(move |k| {
         if !std::mem::replace(&mut done, true) {
+            disturb(k);
             let (from, to) = (cspace::lookup(k, large), cspace::destination(k, 0, spare));
             cspace::move_to(k, from.expect("there"), to.expect("empty")).expect("moved");
             let (from, to) = (cspace::lookup(k, small), cspace::destination(k, 0, large));
@@ -51,6 +53,7 @@ fn a_thread_deleted_at_a_preemption_point_is_configured_no_further() {
     let mut done = false;
     m.host().hook = Some(Box::new(move |k| {
         if !std::mem::replace(&mut done, true) {
+            disturb(k);
             let slot = cspace::lookup(k, thread).expect("there");
             delete::delete(k, slot).expect("deleted");
         }
@@ -171,6 +174,7 @@ fn a_fault_whose_endpoint_is_deleted_at_the_preemption_point_stops_the_thread() 
     let mut done = false;
     m.host().hook = Some(Box::new(move |k| {
         if !std::mem::replace(&mut done, true) {
+            disturb(k);
             let bound = (&raw const k.get(first).bindings[Binding::fault(Class::PageFault) as usize]).addr();
             let slot = k.slot_at(bound).expect("a binding");
             delete::delete(k, slot).expect("deleted");

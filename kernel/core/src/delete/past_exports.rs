@@ -13,6 +13,7 @@
 use tench_abi::{Error, Kind, Rights};
 
 use super::{BUDGET, PreemptionPoints, Scope, Step, step};
+use crate::preemption_point::Passed;
 use crate::slot::{Cap, EXPORTED, REVOKE_REQUESTED, SlotRef, flag};
 use crate::{Arch, Kernel, cspace, derivation, preemption_point, tree};
 
@@ -173,7 +174,7 @@ pub(super) fn revoke<A: Arch>(
             if let Err(error) = points.pass(k) {
                 return error;
             }
-        } else if !preemption_point::pass(k) {
+        } else if preemption_point::pass(k).is_deleted() {
             return Error::Aborted;
         }
         let slot = match cspace::lookup_in(k, cspace, address, Rights::WRITE) {
@@ -183,12 +184,10 @@ pub(super) fn revoke<A: Arch>(
         let mut at = slot;
         if walk.passed.is_some() {
             at = walk.resume_point(k).unwrap_or(slot);
-            let disturbances = preemption_point::disturbances(k);
-            if !preemption_point::pass(k) {
-                return Error::Aborted;
-            }
-            if preemption_point::disturbances(k) != disturbances {
-                continue;
+            match preemption_point::pass(k) {
+                Passed::Undisturbed => {}
+                Passed::Disturbed => continue,
+                Passed::Deleted => return Error::Aborted,
             }
         }
         let turn = walk.work(k, slot, at);

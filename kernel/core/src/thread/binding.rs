@@ -131,7 +131,7 @@ fn clear_binding<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Bindi
         crate::delete::delete(k, slot)?;
     }
     // One system call can empty several bindings, and each can be the last capability of an object.
-    if preemption_point::pass(k) { Ok(true) } else { Err(Error::Aborted) }
+    if preemption_point::pass(k).is_deleted() { Err(Error::Aborted) } else { Ok(true) }
 }
 
 /// Bindings that `ThreadBind` can bind, in the order of its arguments.

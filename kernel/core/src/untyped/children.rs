@@ -12,6 +12,7 @@ use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::Ref;
+use crate::preemption_point::Passed;
 use crate::slot::{Cap, SlotRef};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, cspace, delete, derivation, preemption_point, tree};
@@ -39,10 +40,11 @@ pub fn children<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     let mut counted = cap.object;
     while let Some(reached) = count_some(k, untyped, counted, &mut account) {
         counted = reached;
-        if !preemption_point::pass(k) {
-            return Ok(Outcome::Written);
+        match preemption_point::pass(k) {
+            Passed::Undisturbed => {}
+            Passed::Disturbed => untyped = again(k, thread, &cap)?,
+            Passed::Deleted => return Ok(Outcome::Written),
         }
-        untyped = again(k, thread, &cap)?;
     }
     Ok(Outcome::results(k, thread, &[account.objects, account.bytes]))
 }
