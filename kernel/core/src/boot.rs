@@ -99,11 +99,17 @@ impl Objects {
 
     /// Stores a capability in the next slot without a well-known address.
     fn keep<A: Arch>(&mut self, k: &mut Kernel<A>, cap: Cap) -> Result<SlotRef, &'static str> {
+        let address = self.next_slot()?;
+        put(k, self.node, address, cap)
+    }
+
+    /// Returns the next address that is not well known.
+    fn next_slot(&mut self) -> Result<CapAddress, &'static str> {
         if self.slot as usize >= NODE_SLOTS {
             return Err("the first process needs more tables than there are slots for; make its program smaller");
         }
         self.slot += 1;
-        put(k, self.node, CapAddress(self.slot - 1), cap)
+        Ok(CapAddress(self.slot - 1))
     }
 }
 
@@ -286,7 +292,7 @@ fn map_fresh<A: Arch>(
 ) -> Result<usize, &'static str> {
     let memory = objects.take(k, PAGE_BITS + bits)?;
     let frame = Cap::new(Kind::Frame, memory, (PAGE_BITS + bits) as u8);
-    match slot {
+    let frame_slot = match slot {
         Some(slot) => put(k, objects.node, slot, frame)?,
         None => objects.keep(k, frame)?,
     };
@@ -299,7 +305,9 @@ fn map_fresh<A: Arch>(
     cap.aux = mapping::extent(first, count);
     cap.badge = table.address() as u64;
     cap.extra = flags.bits();
-    let slot = objects.keep(k, cap)?;
+    let address = objects.next_slot()?;
+    let slot = slot_in(k, objects.node, address)?;
+    derivation::insert_mapping(k, frame_slot, slot, &cap);
     let physical = k.physical(memory);
     let entry = k.arch().page_entry(physical, 3, flags);
     let shadow = ShadowEntry::Mapping(slot).pack();

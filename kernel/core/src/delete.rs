@@ -20,7 +20,8 @@ use crate::slot::{Cap, Slot, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{
     Arch, Kernel, cspace, derivation, endpoint, interrupt, kernel_object, mapping, notification, page_table,
-    preemption_point, reply, scheduling_context, thread, tree,
+    preemption_point, reply, scheduling_context, thread,
+    tree::{self, runs},
 };
 
 /// The result of a deletion.
@@ -41,8 +42,8 @@ pub enum Deleted {
 const BUDGET: isize = 1200;
 /// Cost of removing a capability, in instructions.
 const REMOVE_COST: isize = 300;
-/// Cost of removing a page of untyped memory.
-const REMOVE_PAGE_COST: isize = 150;
+/// Cost of removing a page together with its run.
+const REMOVE_PAGE_COST: isize = 30;
 /// Cost of removing untyped memory in a large tree, where each subtree stores how far it reaches.
 const REMOVE_UNTYPED_COST: isize = 600;
 /// Cost of a step of an object's end while the object is not in use.
@@ -353,27 +354,35 @@ fn revoke_within<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, points: &mut P
 /// without mappings, and until a preemption point is due. This is the bulk of most revocations. Returns the next child.
 #[inline]
 fn remove_pages<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, end: usize, budget: &mut isize) -> Option<SlotRef> {
-    let mut at = k.slot(untyped).links.next;
+    let mut at = tree::next(k, untyped);
     let mut removed = 0;
     let found = loop {
-        let Some(victim) = SlotRef::new(at) else { break None };
-        let Slot { cap, links } = k.slot(victim);
+        let Some(victim) = at else { break None };
+        let Slot { cap, links } = *k.slot(victim);
         if cap.object >= end {
             break None;
         }
-        at = links.next;
         if cap.kind as u8 != Kind::Frame as u8 || cap.flags & flag::EMBEDDED != 0 || *budget <= 0 {
             break Some(victim);
         }
-        if let Some(next) = SlotRef::new(at)
-            && k.slot(next).cap.kind as u8 == Kind::Mapping as u8
+        let next = SlotRef::new(links.next);
+        if !runs::is_removable(k, victim) || next.is_some_and(|next| k.slot(next).cap.kind as u8 == Kind::Mapping as u8)
         {
             break Some(victim);
         }
-        tree::remove(k, victim);
+        let most = if links.continues { (*budget / REMOVE_PAGE_COST).max(1) as usize } else { 1 };
+        let count = runs::remove_first(k, victim, most, |k, node| {
+            let cap = &mut k.slot(node).cap;
+            let stays = cap.flags & flag::EMBEDDED != 0 || cap.object >= end;
+            if !stays {
+                *cap = Cap::NULL;
+            }
+            stays
+        });
         k.slot(victim).cap = Cap::NULL;
-        removed += 1;
-        *budget -= REMOVE_PAGE_COST;
+        removed += count as u64;
+        *budget -= REMOVE_COST - REMOVE_PAGE_COST + count as isize * REMOVE_PAGE_COST;
+        at = tree::next(k, untyped);
     };
     k.state().removed += removed;
     if found.is_none() {

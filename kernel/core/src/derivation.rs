@@ -21,7 +21,7 @@
 use tench_abi::Kind;
 
 use crate::slot::{Cap, Links, SLOT_SHIFT, Slot, SlotRef, flag};
-use crate::tree::{self, Gap, Nodes};
+use crate::tree::{self, Gap, Nodes, runs};
 use crate::{Arch, Kernel};
 
 impl<A: Arch> Nodes for Kernel<A> {
@@ -104,6 +104,51 @@ pub fn insert<A: Arch>(k: &mut Kernel<A>, gap: Gap, destination: SlotRef, cap: &
     tree::insert(k, destination, gap);
 }
 
+/// Fills `count` slots from `first` on, which are empty and adjacent, with capabilities to new frames that are adjacent:
+/// `cap` and those after it. They become one run, with the frame that comes directly after them if that is in the slot
+/// behind. The caller has found the gap.
+#[inline]
+pub fn insert_run<A: Arch>(k: &mut Kernel<A>, gap: Gap, (first, count): (SlotRef, usize), cap: &Cap) {
+    let mut slot = first;
+    for i in 0..count {
+        k.slot(slot).cap = Cap { object: cap.object + (i << cap.size_bits), ..*cap };
+        let Some(next) = runs::after(slot) else { return };
+        slot = next;
+    }
+    let behind = Cap { object: cap.object + (count << cap.size_bits), ..*cap };
+    match gap.1.filter(|next| *next == slot) {
+        Some(next) if goes_on(&behind, &k.slot(next).cap) => {
+            tree::replace(k, next, first);
+            runs::extend(k, first, count);
+        }
+        _ => {
+            tree::insert(k, first, gap);
+            runs::extend(k, first, count - 1);
+        }
+    }
+}
+
+/// Returns whether a capability is to the frame that continues a run.
+#[inline]
+fn goes_on(expected: &Cap, cap: &Cap) -> bool {
+    matches!(cap.kind, Kind::Frame) && cap.object == expected.object && cap.size_bits == expected.size_bits
+}
+
+/// Turns the reservation in a slot into the capability to a frame, the first of the run that begins in the slot behind,
+/// if one does.
+pub fn turn_into_run<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, cap: &Cap) {
+    let behind = tree::next(k, slot).filter(|behind| runs::after(slot) == Some(*behind));
+    match behind {
+        Some(behind) if goes_on(&Cap { object: end_address(cap), ..*cap }, &k.slot(behind).cap) => {
+            tree::remove(k, slot);
+            tree::replace(k, behind, slot);
+            runs::extend(k, slot, 1);
+        }
+        _ => {}
+    }
+    k.slot(slot).cap = *cap;
+}
+
 /// Fills an empty slot with a capability, at the place in the order that this function finds.
 pub fn insert_child<A: Arch>(k: &mut Kernel<A>, destination: SlotRef, cap: Cap) {
     let gap = tree::gap(k, |k, node| in_order(&k.slot(node).cap, &cap));
@@ -122,28 +167,83 @@ pub fn insert_equal<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: Sl
     tree::follow(k, destination, source);
 }
 
-/// Fills an empty slot with the capability to a mapping of the frame in slot `frame`. In most cases its place is
-/// directly after the frame's.
+/// Fills an empty slot with the capability to a mapping of the frame in slot `frame`. Its place is behind all
+/// capabilities to the frame, in most cases directly behind this one.
 #[inline]
 pub fn insert_mapping<A: Arch>(k: &mut Kernel<A>, frame: SlotRef, destination: SlotRef, cap: &Cap) {
-    let next = tree::next(k, frame);
-    if let Some(next) = next
-        && k.slot(next).cap.object == cap.object
-    {
-        if matches!(k.slot(next).cap.kind, Kind::Mapping) {
-            return insert_equal(k, next, destination, cap);
-        }
-        return insert_child(k, destination, *cap);
+    let last = match tree::next(k, frame) {
+        Some(next) if is_copy(k, next, cap.object) => last_of_frame(k, frame),
+        _ => frame,
+    };
+    insert_equal(k, last, destination, cap);
+}
+
+/// Returns whether the capability in a slot is to the frame at `object`.
+#[inline(always)]
+fn is_copy<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, object: usize) -> bool {
+    let cap = &k.slot(slot).cap;
+    cap.object == object && cap.kind as u8 == Kind::Frame as u8
+}
+
+/// Returns the first of the capabilities that equal the one in a slot, which is not to untyped memory, and the node of
+/// the tree after it.
+fn first_equal<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> (SlotRef, Option<SlotRef>) {
+    let cap = k.slot(slot).cap;
+    let (before, behind) = tree::gap(k, |k, node| in_order(&k.slot(node).cap, &cap));
+    let first = before.unwrap_or(slot);
+    (member_at(k, first, cap.object), behind)
+}
+
+/// Returns the capability for the object at `object` in the run of the frame in slot `first`, which reaches so far; in
+/// other cases `first`.
+#[inline]
+fn member_at<A: Arch>(k: &mut Kernel<A>, first: SlotRef, object: usize) -> SlotRef {
+    let Cap { object: start, size_bits, .. } = k.slot(first).cap;
+    if object <= start || !k.slot(first).links.continues {
+        return first;
     }
-    if tree::is_follower(k, frame) {
-        return insert_child(k, destination, *cap);
+    SlotRef::new(first.number() + ((object - start) >> size_bits) as u32).unwrap_or(first)
+}
+
+/// Returns the last capability in the order before a gap that [`tree::gap`] has found.
+#[inline]
+fn last_before<A: Arch>(k: &mut Kernel<A>, (_, behind): Gap) -> Option<SlotRef> {
+    match behind {
+        Some(behind) => tree::previous(k, behind),
+        None => tree::last(k),
     }
-    insert(k, (Some(frame), next), destination, cap);
+}
+
+/// Returns the last capability to the frame in a slot, or its last mapping.
+#[cold]
+#[inline(never)]
+fn last_of_frame<A: Arch>(k: &mut Kernel<A>, frame: SlotRef) -> SlotRef {
+    let (first, behind) = first_equal(k, frame);
+    let behind = if k.slot(first).links.continues { runs::after(first) } else { behind };
+    last_before(k, (Some(first), behind)).unwrap_or(frame)
+}
+
+/// Takes the capability in a slot out of its run, if it is in one.
+#[inline]
+pub fn leave_run<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
+    if runs::is_in_run(k, slot) {
+        stand_alone(k, slot);
+    }
+}
+
+/// Takes the capability in a slot out of its run.
+#[cold]
+#[inline(never)]
+fn stand_alone<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
+    let object = k.slot(slot).cap.object;
+    let gap = tree::gap(k, |k, node| k.slot(node).cap.object <= object);
+    runs::stand_alone(k, slot, gap);
 }
 
 /// Moves a capability to an empty slot. Its place in the order does not change.
 #[inline]
 pub fn replace<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
+    leave_run(k, from);
     let cap = core::mem::replace(&mut k.slot(from).cap, Cap::NULL);
     k.slot(to).cap = cap;
     tree::replace(k, from, to);
@@ -152,6 +252,9 @@ pub fn replace<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
 /// Empties a slot. If it held the last child of an untyped, resets the untyped's watermark to 0.
 #[inline]
 pub fn remove<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
+    if runs::is_in_run(k, slot) && !runs::is_removable(k, slot) {
+        stand_alone(k, slot);
+    }
     let Slot { cap: Cap { object, .. }, links: Links { previous, next, .. } } = *k.slot(slot);
     tree::remove(k, slot);
     k.slot(slot).cap = Cap::NULL;
@@ -238,7 +341,7 @@ pub fn find_gap<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, start: usize, rang
         return Some((Some(untyped), tree::next(k, untyped)));
     }
     let gap = tree::gap(k, |k, node| k.slot(node).cap.object < range_end);
-    let before = gap.0.unwrap_or(untyped);
+    let before = last_before(k, gap).unwrap_or(untyped);
     if before == untyped || start >= object + marks as usize {
         return Some(gap);
     }
@@ -252,23 +355,15 @@ pub fn find_gap<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, start: usize, rang
     }
 }
 
-/// Returns the first of the capabilities that equal the one in a slot.
-fn leader<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> SlotRef {
-    if !tree::is_follower(k, slot) {
-        return slot;
-    }
-    let cap = k.slot(slot).cap;
-    tree::gap(k, |k, node| in_order(&k.slot(node).cap, &cap)).0.unwrap_or(slot)
-}
-
 /// Makes a capability the first of its equals, unless `refused` holds for the present first. Returns whether it is the
 /// first now.
 pub fn lead<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, refused: impl FnOnce(&Cap) -> bool) -> bool {
-    let leader = leader(k, slot);
+    let leader = if tree::is_follower(k, slot) { first_equal(k, slot).0 } else { slot };
     if refused(&k.slot(leader).cap) {
         return false;
     }
     if leader != slot {
+        leave_run(k, leader);
         tree::remove(k, slot);
         tree::replace(k, leader, slot);
         tree::follow(k, leader, slot);
@@ -288,10 +383,10 @@ pub fn find_gap_outside<A: Arch>(
     if gap.1.is_some_and(|after| k.slot(after).cap.object < range_end) {
         return None;
     }
-    let Some(before) = gap.0 else { return Some((gap, None)) };
+    let (Some(before), Some(last)) = (gap.0, last_before(k, gap)) else { return Some((gap, None)) };
     // An object that reaches into the range from before it is an untyped, or comes last before the range.
     let around =
-        if end_address(&k.slot(before).cap) > start { Some(before) } else { tree::last_reaching(k, before, start) };
+        if end_address(&k.slot(last).cap) > start { Some(last) } else { tree::last_reaching(k, before, start) };
     let fits = around.is_none_or(|around| {
         let around = &k.slot(around).cap;
         matches!(around.kind, Kind::Untyped) && lent(around) && end_address(around) >= range_end
@@ -304,7 +399,33 @@ pub fn find_gap_outside<A: Arch>(
 pub fn behind<A: Arch>(k: &mut Kernel<A>, position: &Cap) -> Option<SlotRef> {
     let is_untyped = matches!(position.kind, Kind::Untyped);
     let before = |cap: &Cap| if is_untyped { !in_order(position, cap) } else { in_order(cap, position) };
-    tree::gap(k, |k, node| before(&k.slot(node).cap)).0
+    let gap = tree::gap(k, |k, node| before(&k.slot(node).cap));
+    let (first, last) = (gap.0?, last_before(k, gap)?);
+    let reach = k.slot(last).cap.object;
+    let at = member_at(k, first, position.object.min(reach));
+    if before(&k.slot(at).cap) { Some(at) } else { SlotRef::new(at.number() - 1) }
+}
+
+/// Returns the first capability that begins at an address or later.
+pub fn first_from<A: Arch>(k: &mut Kernel<A>, address: usize) -> Option<SlotRef> {
+    let gap = tree::gap(k, |k, node| k.slot(node).cap.object < address);
+    let Some(last) = last_before(k, gap) else { return gap.1 };
+    if k.slot(last).cap.object < address {
+        return gap.1;
+    }
+    // The address is in the middle of a run.
+    let at = member_at(k, gap.0?, address);
+    if k.slot(at).cap.object < address { runs::after(at) } else { Some(at) }
+}
+
+/// Divides a run of frames in two at an address, if one reaches beyond it. Returns the gap there.
+pub fn divide<A: Arch>(k: &mut Kernel<A>, address: usize) -> Gap {
+    if let Some(slot) = first_from(k, address)
+        && runs::is_member(k, slot)
+    {
+        stand_alone(k, slot);
+    }
+    tree::gap(k, |k, node| k.slot(node).cap.object < address)
 }
 
 /// Returns whether a slot reference is still valid: the slot lies in a node or thread to which a capability exists.
@@ -334,12 +455,13 @@ pub fn check_invariants<A: Arch>(k: &mut Kernel<A>) -> Result<usize, &'static st
         let cap = k.slot(node).cap;
         let base = k.arch().base();
         check_cap(&cap, base)?;
+        check_run(k, node)?;
         let sibling = match &before {
             Some(before) => {
                 if !in_order(before, &cap) {
                     return Err("two capabilities are in the wrong order");
                 }
-                if tree::is_follower(k, node) != equal(before, &cap) {
+                if tree::is_follower(k, node) != (equal(before, &cap) || matches!(cap.kind, Kind::Mapping)) {
                     return Err("a capability stands in the tree beside its equal, or follows another");
                 }
                 check_neighbours(before, &cap)?
@@ -365,6 +487,25 @@ pub fn check_invariants<A: Arch>(k: &mut Kernel<A>) -> Result<usize, &'static st
     match before {
         Some(last) if has_stale_watermark(&last) => Err("an untyped without children has a watermark"),
         _ => Ok(count),
+    }
+}
+
+/// Checks that the slot behind a capability in a run holds the frame behind.
+fn check_run<A: Arch>(k: &mut Kernel<A>, node: SlotRef) -> Result<(), &'static str> {
+    let Slot { cap, links } = *k.slot(node);
+    if !links.continues {
+        return Ok(());
+    }
+    let next = runs::after(node).map(|next| k.slot(next).cap);
+    match next {
+        Some(next)
+            if matches!((cap.kind, next.kind), (Kind::Frame, Kind::Frame))
+                && next.size_bits == cap.size_bits
+                && next.object == end_address(&cap) =>
+        {
+            Ok(())
+        }
+        _ => Err("a run's next capability is not to the frame behind"),
     }
 }
 

@@ -223,7 +223,9 @@ pub struct Links {
     /// Next slot in order.
     pub next: u32,
     /// Colour for the balance of the tree.
-    pub colour: u32,
+    pub colour: u8,
+    /// Set if the node is one of a [run](crate::tree::runs) and not the last: the slot behind it holds the next.
+    pub continues: bool,
 }
 
 const _: () = assert!(size_of::<Slot>() == tench_abi::object::SLOT_SIZE && size_of::<Slot>() == 1 << SLOT_SHIFT);

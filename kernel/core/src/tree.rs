@@ -12,7 +12,8 @@
 //! The tree is red-black. It has no keys: the caller of an insertion says between which nodes, and the caller of a
 //! search brings the comparison. Of nodes that are equal in order, only one is in the tree; the others are its
 //! *followers*, after it in the list alone, so that they are inserted and removed in constant time. If the node in the
-//! tree is removed, its first follower takes its place. Inserting and removing other nodes change the shape in
+//! tree is removed, its first follower takes its place. Nodes with consecutive numbers can be a *run*, of which only the
+//! first is in the tree ([`runs`]). Inserting and removing other nodes change the shape in
 //! amortised constant time and at worst O(log n); neighbours are found in O(1).
 //!
 //! Some nodes have an *end*: the end address of memory in which other nodes' objects can lie. Each subtree stores its
@@ -23,6 +24,7 @@
 
 mod invariants;
 mod reaching;
+pub mod runs;
 
 use crate::slot::{Links, SlotRef};
 
@@ -30,11 +32,13 @@ pub use invariants::check_invariants;
 pub use reaching::{last_reaching, next_reaching};
 
 /// Colour of which every path from the root to a missing child has equally many.
-const BLACK: u32 = 0;
+const BLACK: u8 = 0;
 /// Colour of a node whose parent is black.
-const RED: u32 = 1;
-/// Colour of a node that is in the list only.
-const FOLLOWER: u32 = 2;
+const RED: u8 = 1;
+/// Colour of a node that is in the list only, equal in order to the one before.
+const FOLLOWER: u8 = 2;
+/// Colour of a node of a run that is in the list only.
+const MEMBER: u8 = 3;
 
 /// Access to the nodes and to the ends of the structure.
 pub trait Nodes {
@@ -118,25 +122,34 @@ pub fn gap<N: Nodes>(t: &mut N, mut before: impl FnMut(&mut N, SlotRef) -> bool)
 #[inline]
 pub fn insert<N: Nodes>(t: &mut N, node: SlotRef, (before, after): Gap) {
     let number = node.number();
-    let end = t.end(node);
-    let mut parent = before;
     let previous = match after {
-        Some(after) => {
-            let links = t.links(after);
-            if links.left == 0 {
-                links.left = number;
-                parent = Some(after);
-            }
-            core::mem::replace(&mut links.previous, number)
-        }
+        Some(after) => core::mem::replace(&mut t.links(after).previous, number),
         None => core::mem::replace(t.tail(), number),
     };
     if let Some(previous) = SlotRef::new(previous) {
         t.links(previous).next = number;
     }
-    let up = parent.map_or(0, SlotRef::number);
     let next = after.map_or(0, SlotRef::number);
-    *t.links(node) = Links { max_end: end, parent: up, left: 0, right: 0, previous, next, colour: RED };
+    *t.links(node) = Links { previous, next, ..Links::default() };
+    enter(t, node, (before, after));
+}
+
+/// Links a node, which is in the list, into the tree.
+#[inline(always)]
+fn enter<N: Nodes>(t: &mut N, node: SlotRef, (before, after): Gap) {
+    let number = node.number();
+    let end = t.end(node);
+    let mut parent = before;
+    if let Some(after) = after {
+        let links = t.links(after);
+        if links.left == 0 {
+            links.left = number;
+            parent = Some(after);
+        }
+    }
+    let links = t.links(node);
+    (links.max_end, links.colour) = (end, RED);
+    links.parent = parent.map_or(0, SlotRef::number);
     let Some(parent) = parent else {
         *t.root() = number;
         t.links(node).colour = BLACK;
@@ -162,7 +175,8 @@ pub fn follow<N: Nodes>(t: &mut N, node: SlotRef, leader: SlotRef) {
     let number = node.number();
     let next = core::mem::replace(&mut t.links(leader).next, number);
     let previous = leader.number();
-    *t.links(node) = Links { max_end: 0, parent: 0, left: 0, right: 0, previous, next, colour: FOLLOWER };
+    *t.links(node) =
+        Links { max_end: 0, parent: 0, left: 0, right: 0, previous, next, colour: FOLLOWER, continues: false };
     match SlotRef::new(next) {
         Some(next) => t.links(next).previous = number,
         None => *t.tail() = number,
@@ -321,7 +335,7 @@ fn straighten<N: Nodes, const RIGHT: bool>(t: &mut N, node: SlotRef, parent: Slo
     }
 }
 
-/// Unlinks a node and zeroes its links.
+/// Unlinks a node and zeroes its links. A node of a run must be [removable](runs::is_removable).
 #[inline]
 pub fn remove<N: Nodes>(t: &mut N, node: SlotRef) {
     let end = t.end(node);
@@ -334,36 +348,25 @@ pub fn remove<N: Nodes>(t: &mut N, node: SlotRef) {
         Some(next) => {
             let n = t.links(next);
             n.previous = links.previous;
-            if n.colour == FOLLOWER {
+            if n.colour >= FOLLOWER {
                 promoted = Some(next);
             }
         }
         None => *t.tail() = links.previous,
     }
-    if links.colour == FOLLOWER {
+    if links.colour >= FOLLOWER {
+        if links.colour == MEMBER {
+            runs::shorten(t, node);
+        }
         return;
     }
     match promoted {
-        Some(follower) => promote(t, node, &links, follower),
+        Some(follower) => runs::take_place(t, node, &links, follower),
         None => take_out(t, node, &links, end),
     }
 }
 
-/// Gives the place of `node` in the tree, which had `links`, to its first follower.
-#[inline]
-fn promote<N: Nodes>(t: &mut N, node: SlotRef, links: &Links, follower: SlotRef) {
-    let f = t.links(follower);
-    f.max_end = links.max_end;
-    f.parent = links.parent;
-    f.left = links.left;
-    f.right = links.right;
-    f.colour = links.colour;
-    change_child(t, links.parent, node.number(), follower.number());
-    set_parent(t, links.left, follower.number());
-    set_parent(t, links.right, follower.number());
-}
-
-/// Takes a node without followers, which had `links` and this end, out of the tree.
+/// Takes a node that nothing follows any more, which had `links` and this end, out of the tree.
 fn take_out<N: Nodes>(t: &mut N, node: SlotRef, links: &Links, end: usize) {
     let number = node.number();
     // `child` moves up to below `parent`, where a node of `colour` is missing.
@@ -464,7 +467,8 @@ fn lift_side<N: Nodes, const RIGHT: bool>(t: &mut N, parent: SlotRef) -> bool {
     true
 }
 
-/// Puts `new`, which is not linked, in the place of `old`, and unlinks `old`. Both have the same end.
+/// Puts `new`, which is not linked, in the place of `old`, which is in no run, and unlinks `old`. Both have the same
+/// end.
 #[inline]
 pub fn replace<N: Nodes>(t: &mut N, old: SlotRef, new: SlotRef) {
     let links = core::mem::take(t.links(old));

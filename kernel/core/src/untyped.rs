@@ -42,8 +42,9 @@ const DIRECT_OBJECTS: usize = 4;
 const DIRECT_BYTES: usize = 8192;
 /// Bytes zeroed between two preemption points.
 const ZERO_STEP: usize = 4096;
-/// Number of objects made between two preemption points: of the expensive kinds, and of the others.
+/// Number of objects made between two preemption points: of the expensive kinds, of frames, and of the others.
 const DEAR_OBJECT_STEP: usize = 4;
+const FRAME_STEP: usize = 32;
 const OBJECT_STEP: usize = 6;
 
 /// The checked arguments of `UntypedRetype`.
@@ -71,8 +72,11 @@ struct Destination {
 impl Request {
     /// Returns the number of objects made between two preemption points.
     fn step(&self) -> usize {
-        let is_dear = matches!(self.cap.kind, Kind::Untyped | Kind::Thread | Kind::PageTable);
-        if is_dear { DEAR_OBJECT_STEP } else { OBJECT_STEP }
+        match self.cap.kind {
+            Kind::Untyped | Kind::Thread | Kind::PageTable => DEAR_OBJECT_STEP,
+            Kind::Frame => FRAME_STEP,
+            _ => OBJECT_STEP,
+        }
     }
 
     /// Returns the size of one object in bytes.
@@ -165,6 +169,10 @@ fn make_at_once<A: Arch>(k: &mut Kernel<A>, request: &Request, destination: &Des
     if request.zero {
         // SAFETY: the range lies in an untyped and no object lies in it (`derivation::room`).
         unsafe { k.arch().zero(request.start, request.length) };
+    }
+    if matches!(request.cap.kind, Kind::Frame) {
+        derivation::insert_run(k, destination.gap, (destination.first, request.count), &request.cap);
+        return Ok(());
     }
     let (before, mut after) = destination.gap;
     let mut i = request.count;
@@ -262,38 +270,69 @@ fn make_from_last<A: Arch>(
     reservation: SlotRef,
 ) -> Result<bool, Error> {
     let mut slot = reservation;
-    let size = request.size();
-    let mut left = request.step();
-    let mut i = request.count - 1;
-    while i > 0 {
+    // All but the first, whose slot holds the reservation meanwhile.
+    let mut left = request.count - 1;
+    while left > 0 {
+        let step = left.min(request.step());
+        left -= step;
+        make_step(k, request, slot, (left + 1, left + 1 + step))?;
         if left == 0 {
-            match preemption_point::pass(k) {
-                Passed::Undisturbed => {}
-                Passed::Disturbed => slot = reserved(k, thread, request, (i + 1) * size)?,
-                Passed::Deleted => return Ok(false),
-            }
-            left = request.step();
+            break;
         }
-        left -= 1;
-        let is_empty = match cspace::neighbour(slot, i) {
-            Some(destination) => k.slot(destination).cap.kind == Kind::Null,
-            None => false,
-        };
-        let rest = (i * size) as u64;
-        let before = core::mem::replace(&mut k.slot(slot).cap.extra, rest);
-        let gap = (Some(slot), tree::next(k, slot));
-        let made = if is_empty { make(k, request, i, gap, slot) } else { Err(Error::SlotOccupied) };
-        if let Err(error) = made {
-            k.slot(slot).cap.extra = before;
-            derivation::remove(k, slot);
-            return Err(error);
+        match preemption_point::pass(k) {
+            Passed::Undisturbed => {}
+            Passed::Disturbed => slot = reserved(k, thread, request, (left + 1) * request.size())?,
+            Passed::Deleted => return Ok(false),
         }
-        i -= 1;
     }
-    initialise(k, &request.cap);
-    k.slot(slot).cap = request.cap;
-    tree::raised(k, slot);
+    make_first(k, request, slot);
     Ok(true)
+}
+
+/// Makes the objects in `first..end`, which are the last of the reservation in `slot`.
+fn make_step<A: Arch>(
+    k: &mut Kernel<A>,
+    request: &Request,
+    slot: SlotRef,
+    (first, end): (usize, usize),
+) -> Result<(), Error> {
+    let mut begin = end;
+    while begin > first && is_empty(k, slot, begin - 1) {
+        begin -= 1;
+    }
+    k.slot(slot).cap.extra = (begin * request.size()) as u64;
+    let (before, mut after) = (Some(slot), tree::next(k, slot));
+    if !matches!(request.cap.kind, Kind::Frame) {
+        for i in (begin..end).rev() {
+            after = Some(make(k, request, i, (before, after), slot)?);
+        }
+    } else if begin < end {
+        let cap = Cap { object: request.start + begin * request.size(), ..request.cap };
+        let destination = cspace::neighbour(slot, begin).ok_or(Error::NoSuchSlot)?;
+        derivation::insert_run(k, (before, after), (destination, end - begin), &cap);
+    }
+    if begin == first {
+        return Ok(());
+    }
+    derivation::remove(k, slot);
+    Err(Error::SlotOccupied)
+}
+
+/// Returns whether the slot `i` places behind another is empty.
+#[inline(always)]
+fn is_empty<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, i: usize) -> bool {
+    cspace::neighbour(slot, i).is_some_and(|slot| k.slot(slot).cap.kind as u8 == Kind::Null as u8)
+}
+
+/// Turns a reservation of which only the first object is left into that object.
+fn make_first<A: Arch>(k: &mut Kernel<A>, request: &Request, slot: SlotRef) {
+    initialise(k, &request.cap);
+    if matches!(request.cap.kind, Kind::Frame) {
+        derivation::turn_into_run(k, slot, &request.cap);
+    } else {
+        k.slot(slot).cap = request.cap;
+        tree::raised(k, slot);
+    }
 }
 
 /// Performs `UntypedQuery`.

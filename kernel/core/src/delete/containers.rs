@@ -275,6 +275,7 @@ fn move_inside<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, zombie: SlotRef, work:
 /// Exchanges the zombie of a container, in `slot`, with the content of the container's first slot, `host`.
 fn exchange<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, host: SlotRef) {
     let stays = !unbind(k, host);
+    derivation::leave_run(k, host);
     let inner = k.slot(host).cap;
     let has_ring = is_zombie(&inner) && matches!(inner.kind, Kind::CapNode | Kind::Thread);
     let mut neighbour = None;

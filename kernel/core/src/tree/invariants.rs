@@ -1,6 +1,6 @@
 //! Checks of list and tree.
 
-use super::{BLACK, FOLLOWER, Nodes, RED, first, largest_end};
+use super::{BLACK, FOLLOWER, MEMBER, Nodes, RED, first, largest_end};
 use crate::slot::{Links, SlotRef};
 
 /// Checks every link, the balance and the largest ends. Returns the number of nodes. Takes O(n log n).
@@ -17,6 +17,8 @@ pub fn check_invariants<N: Nodes>(t: &mut N) -> Result<usize, &'static str> {
     let mut blacks = None;
     let mut count = 0;
     let mut before = 0;
+    // The number of the member that has to come before the next node of the tree.
+    let mut expected = 0;
     let mut in_tree = first(t);
     let mut at = in_tree;
     while let Some(node) = at {
@@ -25,9 +27,19 @@ pub fn check_invariants<N: Nodes>(t: &mut N) -> Result<usize, &'static str> {
         if links.previous != before {
             return Err("a node's predecessor is another than the list says");
         }
-        if links.colour == FOLLOWER {
+        if links.colour != FOLLOWER {
+            let is_expected = links.colour == MEMBER;
+            if is_expected != (expected != 0) || is_expected && expected != node.number() {
+                return Err("a run does not go on in the slot behind, or in one that is no member");
+            }
+            expected = if links.continues { node.number() + 1 } else { 0 };
+        }
+        if links.colour >= FOLLOWER {
+            if links.colour == FOLLOWER && links.continues {
+                return Err("a run goes on behind a follower");
+            }
             if links.parent != 0 || links.left != 0 || links.right != 0 || links.max_end != 0 || t.end(node) != 0 {
-                return Err("a follower has links of the tree, or an end");
+                return Err("a follower or member has links of the tree, or an end");
             }
         } else {
             if at != in_tree {
@@ -44,6 +56,9 @@ pub fn check_invariants<N: Nodes>(t: &mut N) -> Result<usize, &'static str> {
         }
         before = node.number();
         at = SlotRef::new(links.next);
+    }
+    if expected != 0 {
+        return Err("a run goes on behind the last node");
     }
     if in_tree.is_some() {
         return Err("the list ends before the tree");

@@ -92,5 +92,5 @@ fn count_some<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, from: usize, account
 /// Returns the first capability that begins at an address or later.
 fn search<A: Arch>(k: &mut Kernel<A>, address: usize, budget: &mut isize) -> Option<SlotRef> {
     *budget -= SEARCH_COST;
-    tree::gap(k, |k, node| k.slot(node).cap.object < address).1
+    derivation::first_from(k, address)
 }

@@ -55,7 +55,7 @@ fn middle<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, middle: usize) -> Option
     {
         return None;
     }
-    let gap = tree::gap(k, |k, node| k.slot(node).cap.object < middle);
+    let gap = derivation::divide(k, middle);
     let last = gap.0.filter(|last| *last != untyped);
     if last.is_some_and(|last| derivation::is_reservation(&k.slot(last).cap) && crosses(&k.slot(last).cap)) {
         return None;
