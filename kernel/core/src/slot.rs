@@ -226,6 +226,8 @@ pub struct Links {
     pub colour: u8,
     /// Set if the node is one of a [run](crate::tree::runs) and not the last: the slot behind it holds the next.
     pub continues: bool,
+    /// Always 0: with a gap here, links would be copied one by one.
+    pub spare: u16,
 }
 
 const _: () = assert!(size_of::<Slot>() == tench_abi::object::SLOT_SIZE && size_of::<Slot>() == 1 << SLOT_SHIFT);

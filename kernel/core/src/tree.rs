@@ -176,7 +176,7 @@ pub fn follow<N: Nodes>(t: &mut N, node: SlotRef, leader: SlotRef) {
     let next = core::mem::replace(&mut t.links(leader).next, number);
     let previous = leader.number();
     *t.links(node) =
-        Links { max_end: 0, parent: 0, left: 0, right: 0, previous, next, colour: FOLLOWER, continues: false };
+        Links { max_end: 0, parent: 0, left: 0, right: 0, previous, next, colour: FOLLOWER, ..Links::default() };
     match SlotRef::new(next) {
         Some(next) => t.links(next).previous = number,
         None => *t.tail() = number,

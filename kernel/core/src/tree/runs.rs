@@ -42,7 +42,7 @@ pub fn is_member<N: Nodes>(t: &mut N, node: SlotRef) -> bool {
 #[inline(always)]
 fn member(previous: SlotRef, next: u32, continues: bool) -> Links {
     let previous = previous.number();
-    Links { max_end: 0, parent: 0, left: 0, right: 0, previous, next, colour: MEMBER, continues }
+    Links { max_end: 0, parent: 0, left: 0, right: 0, previous, next, colour: MEMBER, continues, spare: 0 }
 }
 
 /// Links `count` nodes with the numbers after `first`'s, which has no followers, as members of its run. Members that it
