@@ -95,6 +95,10 @@ pub unsafe trait Arch: Sized {
     /// nothing.
     fn take_pending_interrupts(k: &mut Kernel<Self>);
 
+    /// Prepares the way back to user mode for the running thread, which interrupts and other threads have used since it
+    /// entered the kernel. `pc` and `sp` are its program counter and stack pointer.
+    fn prepare_return(&mut self, pc: u64, sp: u64);
+
     /// Returns whether an interrupt waits to be taken.
     fn interrupt_is_pending(k: &mut Kernel<Self>) -> bool;
 

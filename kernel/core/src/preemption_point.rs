@@ -78,6 +78,9 @@ fn let_others_in<A: Arch>(k: &mut Kernel<A>, current: Ref<Thread>) -> Passed {
     if k.state().nesting == 0 && scheduler::should_switch(k) {
         give_way(k, current, path);
     }
+    let registers = &k.get(current).registers;
+    let (pc, sp) = (registers.pc, registers.sp);
+    k.arch().prepare_return(pc, sp);
     if k.state().statistics.preemptions == before { Passed::Undisturbed } else { Passed::Disturbed }
 }
 

@@ -128,6 +128,14 @@ unsafe impl Arch for Machine {
         // a caller that holds no reference into kernel state, and returns here.
         unsafe { core::arch::asm!("msr daifclr, #2", "isb", "msr daifset, #2", options(nostack)) };
     }
+    fn prepare_return(&mut self, pc: u64, sp: u64) {
+        // SAFETY: writes the state with which this core leaves the kernel. A system call leaves it as the exception set
+        // it. The way out of any other exception loads all of it again.
+        unsafe {
+            core::arch::asm!("msr elr_el1, {}", "msr sp_el0, {}", "msr spsr_el1, xzr", in(reg) pc, in(reg) sp,
+                options(nomem, nostack, preserves_flags))
+        };
+    }
     #[inline(always)]
     fn interrupt_is_pending(_: &mut Kernel<Machine>) -> bool {
         let pending: u64;

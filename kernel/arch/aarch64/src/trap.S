@@ -149,19 +149,54 @@ el0_call_other:
     b.eq tench_fast_reply_receive
     cmp x10, #8
     b.eq tench_fast_signal
+    b.hi tench_slow_call
     cmp x10, #7
     b.eq tench_fast_yield
     cmp x10, #2
     b.eq tench_fast_receive
 
-// x0, x1, x10 as the caller had them, x2 = thread, the rest saved. The stack may be in use, and is given up.
-.global tench_slow_call
-tench_slow_call:
+// x0, x1, x10 as the caller had them, x2 = thread, the rest saved. A fast path has used the stack, which is given up, and
+// the registers that a call preserves.
+.global tench_slow_call_after_fast
+tench_slow_call_after_fast:
     mov sp, x2
+    ldp x19, x20, [sp, #152]
+    ldp x21, x22, [sp, #168]
+    ldp x23, x24, [sp, #184]
+    ldp x25, x26, [sp, #200]
+    ldp x27, x28, [sp, #216]
+    ldr x29, [sp, #232]
+
+// Likewise, but the stack is empty, and these registers are as the caller had them.
+tench_slow_call:
     stp x0, x1, [sp]
     str x10, [sp, #80]
     mov x0, sp
     bl tench_system_call
+.if {MEASURING} == 0
+    cmp sp, x0
+    b.ne tench_resume
+    ldr x17, [sp, #{FULL}]
+    cbnz x17, tench_resume
+    // The same thread goes on. Its other registers are as the exception found them: Rust has preserved x19..x30, and
+    // after a preemption point the way back has been prepared anew.
+    ldp x0, x1, [sp, #0]
+    ldp x2, x3, [sp, #16]
+    ldp x4, x5, [sp, #32]
+    ldp x6, x7, [sp, #48]
+    ldp x8, x9, [sp, #64]
+    ldr x10, [sp, #80]
+    ldr x30, [sp, #240]
+    mov x11, #0
+    mov x12, #0
+    mov x13, #0
+    mov x14, #0
+    mov x15, #0
+    mov x16, #0
+    mov x17, #0
+    mov x18, #0
+    eret
+.endif
 
 // Continues with the thread at x0: in the kernel, if it was switched away from at a preemption point; else in user mode.
 .global tench_resume

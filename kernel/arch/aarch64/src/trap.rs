@@ -296,7 +296,7 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
         fast::Fast::Other(slot) => go_on_in!("tench_fast_receive_message", address, tag, old, slot),
         // SAFETY: the entry saved everything but `x0`, `x1`, `x10`, which are passed to the slow path here.
         fast::Fast::Slow => unsafe {
-            core::arch::asm!("b tench_slow_call", in("x0") address, in("x1") tag, in("x2") old, in("x10") OPERATION,
+            core::arch::asm!("b tench_slow_call_after_fast", in("x0") address, in("x1") tag, in("x2") old, in("x10") OPERATION,
                 options(noreturn))
         },
     }

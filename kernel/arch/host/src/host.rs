@@ -332,6 +332,8 @@ unsafe impl Arch for Host {
         }
     }
 
+    fn prepare_return(&mut self, _: u64, _: u64) {}
+
     fn interrupt_is_pending(k: &mut Kernel<Self>) -> bool {
         k.arch().hook.is_some() || k.arch().interrupted()
     }
