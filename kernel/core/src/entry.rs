@@ -291,22 +291,3 @@ pub fn space_was_missing<A: Arch>(k: &mut Kernel<A>) -> bool {
 pub fn exception<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Thread> {
     fault::raise(k, class, report)
 }
-
-/// Gives the floating-point unit, which was off, to the running thread, which has used it.
-pub fn float_trap<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
-    let thread = k.current();
-    k.arch().float_enable(true);
-    k.get(thread).blockers |= blocker::FLOAT;
-    let owner = k.state().float_owner.replace(thread);
-    if owner != Some(thread) {
-        if let Some(owner) = owner {
-            let float = &raw mut k.get(owner).float;
-            // SAFETY: the thread is alive (a deleted one stops being the owner), and `Arch` shares no memory with it.
-            k.arch().float_save(unsafe { &mut *float });
-        }
-        let float = &raw const k.get(thread).float;
-        // SAFETY: as above.
-        k.arch().float_restore(unsafe { &*float });
-    }
-    thread
-}

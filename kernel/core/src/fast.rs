@@ -9,6 +9,8 @@
 //! may name one), and that the partner is in the expected state and can run at once. Words beyond the registers, and
 //! capabilities, are delivered at the end.
 
+pub mod special;
+
 use core::hint::cold_path;
 
 use tench_abi::fault::Class;
@@ -21,7 +23,7 @@ use crate::helping::heights;
 use crate::object::{Endpoint, Notification, Ref, Reply};
 use crate::slot::{Slot, flag};
 use crate::thread::{Binding, HEIGHT_UNIT, Purpose, Thread, ThreadState, blocker};
-use crate::{Arch, Kernel, cspace, endpoint, fault, helping, interrupt, notification, scheduler};
+use crate::{Arch, Kernel, cspace, endpoint, fault, float, helping, interrupt, notification, scheduler};
 
 /// The thread that runs next, with its message.
 #[derive(Clone, Copy, Debug)]
@@ -43,12 +45,13 @@ pub enum Fast {
     Return(u64),
     /// This thread runs next, with the registers saved in it; those of the previous thread are saved, too.
     Resume(Ref<Thread>),
-    /// Like `Resume`, but the thread's budget has to be timed before it runs
-    /// ([`depletion::start_timing`](crate::depletion::start_timing)).
+    /// Like `Resume`, but the thread has to [begin](scheduler::begin) before it runs.
     Begin(Ref<Thread>),
     /// Nothing was written. The slot holds an object of a less common kind, or the case is a less common one, so
-    /// another function decides: [`notify`], [`receive_message`] or [`reply_deferred`].
+    /// another function decides: [`notify`], [`receive_message`], or one of [`special`].
     Other(Ref<Slot>),
+    /// Nothing was written. [`special::reply_receive_named`] decides.
+    Named,
     /// Nothing was written; the slow path decides.
     Slow,
 }
@@ -129,7 +132,7 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
     let receiver = unsafe { Ref::<Thread>::at_unchecked(head & !1) };
     let r = k.get(receiver);
     let next = r.next;
-    let Some(reply) = r.fast_reply else { return Fast::Slow };
+    let Some(reply) = r.fast_reply else { return Fast::Other(slot) };
     let Some(standing) = help(k, thread) else { return Fast::Slow };
     // ── Point of no return ──
     k.get(receiver).set_standing(standing);
@@ -144,13 +147,14 @@ const REASON: u64 = HEIGHT_UNIT * 2 * heights::MAX_HEIGHT as u64;
 const _: () = assert!(heights::MAX_HEIGHT.is_power_of_two());
 
 /// Returns the scheduling state for the thread that `thread` begins to wait for, a copy of its own, if `thread` has no
-/// fast-path blockers.
+/// fast-path blockers. The caller has made all other checks, because this switches the floating-point unit off if
+/// `thread` uses it.
 #[inline(always)]
 fn help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<[u64; 2]> {
     let [mut standing, context] = k.get(thread).standing();
     let limit = HEIGHT_UNIT * heights::MAX_HEIGHT as u64;
     if standing >= limit {
-        standing = without_float(k, thread, standing)?;
+        standing = without_float(k, standing)?;
         if standing >= limit {
             return None;
         }
@@ -158,17 +162,23 @@ fn help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<[u64; 2]> {
     Some([standing + HEIGHT_UNIT, context])
 }
 
-/// Returns the first word of a thread's standing if the floating-point unit is the only fast-path blocker. Switches the
-/// unit off, as at any switch; its registers stay until another thread uses the unit.
+/// Switches the floating-point unit off if its use is the only fast-path blocker in the first word of a thread's
+/// standing. Returns the word without it.
 #[inline(always)]
-fn without_float<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, standing: u64) -> Option<u64> {
+fn without_float<A: Arch>(k: &mut Kernel<A>, standing: u64) -> Option<u64> {
     cold_path();
-    if standing >> 32 & !u64::from(blocker::FLOAT) != 0 {
+    if !uses_float_only(standing) {
         return None;
     }
-    k.get(thread).blockers = 0;
-    k.arch().float_enable(false);
+    float::stop(k);
     Some(standing & 0xffff_ffff)
+}
+
+/// Returns whether the use of the floating-point unit is the only fast-path blocker in the first word of a thread's
+/// standing.
+#[inline(always)]
+const fn uses_float_only(standing: u64) -> bool {
+    standing >> 32 == blocker::FLOAT as u64
 }
 
 /// Makes a caller wait for its reply in `reply`, and takes the first receiver out of the queue. `next` is the second
@@ -204,7 +214,6 @@ pub fn fault<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> O
         return None;
     }
     let (object, badge) = (cap.object, cap.badge);
-    let standing = help(k, thread)?;
     // SAFETY: a live endpoint capability names a live endpoint.
     let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
     let head = k.get(endpoint).head;
@@ -214,15 +223,19 @@ pub fn fault<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> O
     // SAFETY: an odd head is a live receiver's address plus 1.
     let receiver = unsafe { Ref::<Thread>::at_unchecked(head & !1) };
     let r = k.get(receiver);
-    let next = r.next;
-    let reply = r.fast_reply?;
+    let (next, uses_float) = (r.next, r.fast_reply.is_none());
+    let reply = if uses_float { special::reply_of_user_of_float(r)? } else { r.fast_reply? };
+    let standing = help(k, thread)?;
     // ── Point of no return ──
-    r.set_standing(standing);
+    k.get(receiver).set_standing(standing);
+    if uses_float {
+        float::go_on(k, receiver);
+    }
     let t = k.get(thread);
     t.badge = badge;
     t.may_grant = false;
     t.purpose = Purpose::Fault;
-    t.blockers = blocker::FAULT;
+    t.blockers |= blocker::FAULT;
     meet(k, thread, endpoint, receiver, (reply, next));
     fault::transfer(k, thread, receiver);
     let x = &mut k.get(receiver).registers.x;
@@ -241,9 +254,22 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     tag: u64,
 ) -> Fast {
     if LONG && !is_plain(k, thread, tag) {
-        return Fast::Slow;
+        return if tag & FLAGS == Tag::REPLY { Fast::Named } else { Fast::Slow };
     }
     let Some(slot) = slot(k, thread, address) else { return INVALID };
+    let Some(reply) = k.get(thread).bound_reply else { return Fast::Slow };
+    answer::<A, LONG>(k, thread, slot, reply, tag)
+}
+
+/// Answers the caller in `reply`, and waits for the next at the endpoint in `slot`, if no message waits there.
+#[inline(always)]
+fn answer<A: Arch, const LONG: bool>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+    slot: Ref<Slot>,
+    reply: Ref<Reply>,
+    tag: u64,
+) -> Fast {
     let cap = &k.get(slot).cap;
     if cap.flags & flag::RECEIVABLE == 0 {
         return Fast::Slow;
@@ -254,11 +280,9 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     if k.get(endpoint).head != 0 {
         return Fast::Slow;
     }
-    let t = k.get(thread);
-    let Some(reply) = t.bound_reply else { return Fast::Slow };
-    let [standing, context] = t.standing();
-    if standing >= REASON && without_float(k, thread, standing).is_none() {
-        return Fast::Slow;
+    let [standing, context] = k.get(thread).standing();
+    if standing >= REASON {
+        return Fast::Other(slot);
     }
     let Some(caller) = k.get(reply).caller else { return Fast::Slow };
     let c = k.get(caller);
@@ -271,7 +295,7 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     if blockers != 0 {
         // The reply is short here: the handler's reply to a fault.
         if LONG || blockers != blocker::FAULT || !fault::lets_go_on(Tag(tag)) {
-            return Fast::Slow;
+            return Fast::Other(slot);
         }
         fault::apply_resuming_reply(k, caller, thread, Tag(tag));
         wait_again(k, thread, endpoint, (caller, reply));
@@ -281,38 +305,6 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     wait_again(k, thread, endpoint, (caller, reply));
     let handoff = Handoff { next: caller, tag, badge: 0 };
     if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
-}
-
-/// Fast path of `ReplyReceive` at the endpoint in this slot, to a deferred caller: the server does not run on its
-/// context, since it has worked for others meanwhile or for none. The caller becomes ready like any thread, and runs at
-/// once if no ready thread has its priority or a higher one.
-#[inline(always)]
-pub fn reply_deferred<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
-    let object = k.get(slot).cap.object;
-    // SAFETY: a live endpoint capability names a live endpoint; `reply_receive` has checked it.
-    let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
-    let Some(reply) = k.get(thread).bound_reply else { return Fast::Slow };
-    let Some(caller) = k.get(reply).caller else { return Fast::Slow };
-    let c = k.get(caller);
-    let (blockers, priority) = (c.blockers, c.priority);
-    if blockers != 0 || priority < 0 {
-        return Fast::Slow;
-    }
-    // ── Point of no return ──
-    helping::leave_other_reply(k, thread);
-    if i32::from(priority) > k.state().highest_ready {
-        scheduler::end_turn(k, thread);
-        wait_again(k, thread, endpoint, (caller, reply));
-        let handoff = Handoff { next: caller, tag, badge: 0 };
-        return if is_long(tag) { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) };
-    }
-    endpoint::transfer_message(k, thread, caller, Tag(tag));
-    let x = &mut k.get(caller).registers.x;
-    (x[0], x[10]) = (0, 0);
-    scheduler::make_ready(k, caller);
-    let next = scheduler::leave_to_first(k, thread);
-    wait_again(k, thread, endpoint, (caller, reply));
-    if k.get(next).blockers & blocker::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
 }
 
 /// Ends the wait of the caller in `reply`, and makes its server wait at an endpoint with an empty queue.
@@ -465,7 +457,7 @@ pub fn receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, ta
     // ── Point of no return ──
     notification::enqueue(k, notification, thread);
     let next = scheduler::leave_to_first(k, thread);
-    if k.get(next).blockers & blocker::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
+    if k.get(next).blockers & blocker::TO_BEGIN == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
 }
 
 /// Fast path of `Receive` with a deadline or with a reply object, which only messages can have.
@@ -514,7 +506,7 @@ pub fn receive_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Re
         let base = k.get(thread).base.standing();
         k.get(thread).set_standing(base);
     }
-    if k.get(next).blockers & blocker::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
+    if k.get(next).blockers & blocker::TO_BEGIN == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
 }
 
 /// Returns the reply object at an address in the CSpace of `thread`, if it can be used, and whether callers in it are

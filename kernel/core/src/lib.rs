@@ -33,6 +33,7 @@ pub mod endpoint;
 pub mod entry;
 pub mod fast;
 pub mod fault;
+pub mod float;
 pub mod frame;
 pub mod heap;
 pub mod helping;

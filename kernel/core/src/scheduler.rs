@@ -10,7 +10,7 @@
 use crate::kernel::Queue;
 use crate::object::Ref;
 use crate::thread::{Thread, ThreadState, blocker};
-use crate::{Arch, Kernel, depletion, timers};
+use crate::{Arch, Kernel, depletion, float, timers};
 
 /// Returns the priority of the running thread; -1 for the idle thread, and for a thread that has lost its processor
 /// time.
@@ -217,8 +217,10 @@ pub fn switch<A: Arch, const LEAVES: bool>(k: &mut Kernel<A>) -> Ref<Thread> {
     let flags = k.get(current).blockers;
     if flags & (blocker::FLOAT | blocker::BUDGETED) != 0 {
         if flags & blocker::FLOAT != 0 {
-            k.get(current).blockers &= !blocker::FLOAT;
-            k.arch().float_enable(false);
+            float::stop(k);
+            if !runnable(k, current) {
+                k.get(current).blockers &= !blocker::FLOAT;
+            }
         }
         if flags & blocker::BUDGETED != 0 {
             depletion::pause(k, current, LEAVES);
@@ -236,10 +238,22 @@ pub fn switch<A: Arch, const LEAVES: bool>(k: &mut Kernel<A>) -> Ref<Thread> {
     if next != current {
         change_current(k, current, next);
     }
-    if k.get(next).blockers & blocker::BUDGETED != 0 {
-        depletion::start_timing(k, next);
+    if k.get(next).blockers & blocker::TO_BEGIN != 0 {
+        begin(k, next);
     }
     next
+}
+
+/// Prepares the kernel for a thread that runs next and has one of the blockers [`TO_BEGIN`](blocker::TO_BEGIN): times its
+/// budget, and switches on the floating-point unit.
+pub fn begin<A: Arch>(k: &mut Kernel<A>, next: Ref<Thread>) {
+    let flags = k.get(next).blockers;
+    if flags & blocker::FLOAT != 0 {
+        float::go_on(k, next);
+    }
+    if flags & blocker::BUDGETED != 0 {
+        depletion::start_timing(k, next);
+    }
 }
 
 /// Preempts the running thread in favour of a thread that is the only ready one of its priority.
@@ -265,11 +279,11 @@ pub fn end_idleness<A: Arch>(k: &mut Kernel<A>, idle: Ref<Thread>) {
     k.state().statistics.switches += 1;
 }
 
-/// Returns the first thread of a priority, if it has no budget to be timed.
+/// Returns the first thread of a priority, if there is nothing to [`begin`] before it runs.
 #[inline]
 pub fn first_unlimited<A: Arch>(k: &mut Kernel<A>, priority: i16) -> Option<Ref<Thread>> {
     let first = k.state().ready[priority as u8 as usize].head?;
-    if k.get(first).blockers & blocker::BUDGETED == 0 { Some(first) } else { None }
+    if k.get(first).blockers & blocker::TO_BEGIN == 0 { Some(first) } else { None }
 }
 
 /// Queues the running thread behind its equals and makes `first`, the first of them ([`first_unlimited`]), the running
@@ -303,7 +317,7 @@ pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, firs
 }
 
 /// Ends the turn of the running thread, which begins to wait, in favour of the first thread of the highest priority,
-/// which is returned. The caller then times its budget, if it has one.
+/// which is returned. The caller then lets it [`begin`], if that is needed.
 #[inline(always)]
 pub fn leave_to_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Ref<Thread> {
     charge_to(k, thread);

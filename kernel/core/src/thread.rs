@@ -83,7 +83,7 @@ pub enum Purpose {
 /// Bits of [`Thread::blockers`], the fast-path blockers: each is a reason why a system call of this thread must not
 /// take the fast path.
 pub mod blocker {
-    /// The floating-point unit is switched on for the thread.
+    /// The thread uses the floating-point unit, which is on while the thread runs ([`float`](crate::float)).
     pub const FLOAT: u32 = 1;
     /// The bound notification has a signal for the thread.
     pub const SIGNALLED: u32 = 2;
@@ -111,6 +111,9 @@ pub mod blocker {
     /// The timeout fault was raised, and the thread has not run since.
     pub const REPORTED: u32 = 1024;
 
+    /// Blockers of a thread for which something has to be done before it runs
+    /// ([`scheduler::begin`](crate::scheduler::begin)).
+    pub const TO_BEGIN: u32 = BUDGETED | FLOAT;
     /// Blockers that a thread loses with the scheduling context on which it runs.
     pub const OF_BUDGET: u32 = BUDGETED | TIMEOUT | REPORTED;
     /// Events of the thread's own, because of which its own context counts.

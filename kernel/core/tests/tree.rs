@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tench_kernel::SlotRef;
 use tench_kernel::slot::Links;
-use tench_kernel::tree::{self, Gap, Nodes};
+use tench_kernel::tree::{self, Gap, Nodes, runs};
 use tench_random::Random;
 
 /// Nodes in a vector, and the number of accesses to their links.
@@ -25,7 +25,8 @@ impl Arena {
         let mut at = tree::first(self);
         for entry in expected {
             assert_eq!(at, Some(entry.node));
-            assert_eq!(tree::is_follower(self, entry.node), entry.follower);
+            assert_eq!(tree::is_follower(self, entry.node), entry.place == Place::Follower);
+            assert_eq!(runs::is_member(self, entry.node), entry.place == Place::Member);
             at = tree::next(self, entry.node);
         }
         assert_eq!(at, None);
@@ -52,16 +53,26 @@ impl Nodes for Arena {
     }
 }
 
+/// Where a node is linked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    Tree,
+    /// In the list only, equal to the one before.
+    Follower,
+    /// In the list only, as part of the run of the last node in the tree.
+    Member,
+}
+
 /// The vector's entry for a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Entry {
     node: SlotRef,
-    follower: bool,
+    place: Place,
 }
 
 /// Returns the nodes of the tree before position `position`, and from there on.
 fn gap_at(model: &[Entry], position: usize) -> Gap {
-    let in_tree = |entry: &&Entry| !entry.follower;
+    let in_tree = |entry: &&Entry| entry.place == Place::Tree;
     let before = model[..position].iter().rev().find(in_tree).map(|entry| entry.node);
     (before, model[position..].iter().find(in_tree).map(|entry| entry.node))
 }
@@ -80,6 +91,9 @@ enum Step {
     Reinsert { position: usize },
     Reaching { position: usize, address: usize },
     Search { position: usize },
+    Run { position: usize, count: usize },
+    Prepend { position: usize, count: usize },
+    RemoveFirst { position: usize, most: usize },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -92,6 +106,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<usize>().prop_map(|position| Step::Reinsert { position }),
         2 => (any::<usize>(), 0..64usize).prop_map(|(position, address)| Step::Reaching { position, address }),
         1 => any::<usize>().prop_map(|position| Step::Search { position }),
+        3 => (any::<usize>(), 1..6usize).prop_map(|(position, count)| Step::Run { position, count }),
+        2 => (any::<usize>(), 1..4usize).prop_map(|(position, count)| Step::Prepend { position, count }),
+        2 => (any::<usize>(), 1..6usize).prop_map(|(position, most)| Step::RemoveFirst { position, most }),
     ]
 }
 
@@ -109,13 +126,42 @@ impl Both {
         node(self.fresh)
     }
 
-    /// Removes a node from the vector; a follower can take its place in the tree.
+    /// Returns the position of the first node that is no follower, from a position on.
+    fn after_followers(&self, position: usize) -> usize {
+        let behind = self.model[position..].iter().position(|entry| entry.place != Place::Follower);
+        behind.map_or(self.model.len(), |behind| position + behind)
+    }
+
+    /// Returns whether the node at a position, no follower, has a member behind it.
+    fn continues(&self, position: usize) -> bool {
+        let behind = self.after_followers(position + 1);
+        self.model.get(behind).is_some_and(|entry| entry.place == Place::Member)
+    }
+
+    /// Takes a node out of its run, if it is in one: it and the member behind it come into the tree.
+    fn stand_alone(&mut self, position: usize) {
+        let node = self.model[position].node;
+        if !runs::is_in_run(&mut self.arena, node) {
+            return;
+        }
+        let first = (0..=position).rev().find(|i| self.model[*i].place == Place::Tree).expect("a run has a first node");
+        let (_, behind) = gap_at(&self.model, position + 1);
+        runs::stand_alone(&mut self.arena, node, (Some(self.model[first].node), behind));
+        if self.continues(position) {
+            let behind = self.after_followers(position + 1);
+            self.model[behind].place = Place::Tree;
+        }
+        self.model[position].place = Place::Tree;
+        assert!(!runs::is_in_run(&mut self.arena, node));
+    }
+
+    /// Removes a node from the vector; the node behind can take its place in the tree.
     fn forget(&mut self, position: usize) -> Entry {
         let gone = self.model.remove(position);
-        if !gone.follower
+        if gone.place == Place::Tree
             && let Some(next) = self.model.get_mut(position)
         {
-            next.follower = false;
+            next.place = Place::Tree;
         }
         gone
     }
@@ -125,12 +171,20 @@ impl Both {
         match step {
             Step::Insert { position, end } => {
                 let new = self.fresh(end);
-                let mut position = position % (count + 1);
-                while self.model.get(position).is_some_and(|entry| entry.follower) {
-                    position += 1;
-                }
+                let position = self.tree_position(position);
                 tree::insert(&mut self.arena, new, gap_at(&self.model, position));
-                self.model.insert(position, Entry { node: new, follower: false });
+                self.model.insert(position, Entry { node: new, place: Place::Tree });
+            }
+            Step::Run { position, count } => {
+                let first = self.fresh(0);
+                let position = self.tree_position(position);
+                tree::insert(&mut self.arena, first, gap_at(&self.model, position));
+                runs::extend(&mut self.arena, first, count - 1);
+                self.model.insert(position, Entry { node: first, place: Place::Tree });
+                for i in 1..count {
+                    let node = self.fresh(0);
+                    self.model.insert(position + i, Entry { node, place: Place::Member });
+                }
             }
             _ if count == 0 => {}
             Step::Follow { position } => {
@@ -138,25 +192,39 @@ impl Both {
                 if self.arena.ends[leader.node.number() as usize] == 0 {
                     let new = self.fresh(0);
                     tree::follow(&mut self.arena, new, leader.node);
-                    self.model.insert(position % count + 1, Entry { node: new, follower: true });
+                    self.model.insert(position % count + 1, Entry { node: new, place: Place::Follower });
                 }
             }
             Step::Remove { position } => {
-                let gone = self.forget(position % count);
+                let position = position % count;
+                let node = self.model[position].node;
+                let has_followers = self.model.get(position + 1).is_some_and(|next| next.place == Place::Follower);
+                let expected = match self.model[position].place {
+                    Place::Follower => true,
+                    Place::Tree => !has_followers || !self.continues(position),
+                    Place::Member => !has_followers && !self.continues(position),
+                };
+                assert_eq!(runs::is_removable(&mut self.arena, node), expected);
+                if !expected {
+                    self.stand_alone(position);
+                }
+                let gone = self.forget(position);
                 tree::remove(&mut self.arena, gone.node);
                 assert_eq!(*self.arena.links(gone.node), Links::default());
             }
             Step::Replace { position } => {
-                let old = self.model[position % count].node;
+                let position = position % count;
+                self.stand_alone(position);
+                let old = self.model[position].node;
                 let new = self.fresh(self.arena.ends[old.number() as usize]);
-                self.model[position % count].node = new;
+                self.model[position].node = new;
                 tree::replace(&mut self.arena, old, new);
                 assert_eq!(*self.arena.links(old), Links::default());
             }
             Step::Reinsert { position } => self.reinsert(position % count),
             Step::Reaching { position, address } => {
                 let position = position % count;
-                if !self.model[position].follower {
+                if self.model[position].place == Place::Tree {
                     let found = tree::next_reaching(&mut self.arena, self.model[position].node, address);
                     let ends = &self.arena.ends;
                     let reaches = |entry: &&Entry| ends[entry.node.number() as usize] > address;
@@ -164,22 +232,68 @@ impl Both {
                 }
             }
             Step::Search { position } => {
-                let mut before = position % (count + 1);
-                while self.model.get(before).is_some_and(|entry| entry.follower) {
-                    before += 1;
-                }
+                let before = self.tree_position(position);
                 let model = &self.model;
                 let wanted = |node: SlotRef| model[..before].iter().any(|entry| entry.node == node);
                 assert_eq!(tree::gap(&mut self.arena, |_, node| wanted(node)), gap_at(model, before));
             }
+            Step::Prepend { position, count } => self.prepend(position, count),
+            Step::RemoveFirst { position, most } => self.remove_first(position, most),
+        }
+    }
+
+    /// Returns a position at which a node can be inserted into the tree.
+    fn tree_position(&self, position: usize) -> usize {
+        let position = position % (self.model.len() + 1);
+        let behind = self.model[position..].iter().position(|entry| entry.place == Place::Tree);
+        behind.map_or(self.model.len(), |behind| position + behind)
+    }
+
+    /// Puts nodes with the numbers before it in front of a run that was made with room for them.
+    fn prepend(&mut self, position: usize, count: usize) {
+        let position = self.tree_position(position);
+        let first = self.fresh(0);
+        (1..count).for_each(|_| _ = self.fresh(0));
+        let old = self.fresh(0);
+        tree::insert(&mut self.arena, old, gap_at(&self.model, position));
+        tree::replace(&mut self.arena, old, first);
+        runs::extend(&mut self.arena, first, count);
+        for i in 0..=count {
+            let place = if i == 0 { Place::Tree } else { Place::Member };
+            self.model.insert(position + i, Entry { node: node(first.number() as usize + i), place });
+        }
+    }
+
+    /// Removes the first nodes of a run. One node in three stays.
+    fn remove_first(&mut self, position: usize, most: usize) {
+        let position = self.tree_position(position);
+        let Some(first) = self.model.get(position).copied() else { return };
+        let follower = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.place == Place::Follower);
+        if self.arena.ends[first.node.number() as usize] != 0 || !runs::is_removable(&mut self.arena, first.node) {
+            return;
+        }
+        let stays = |node: SlotRef| node.number().is_multiple_of(3);
+        let mut expected = 1;
+        while expected < most
+            && self.model.get(position + expected).is_some_and(|entry| entry.place == Place::Member)
+            && !follower(self.model.get(position + expected + 1))
+            && !stays(self.model[position + expected].node)
+        {
+            expected += 1;
+        }
+        assert_eq!(runs::remove_first(&mut self.arena, first.node, most, |_, node| stays(node)), expected);
+        for _ in 0..expected {
+            let gone = self.forget(position);
+            assert_eq!(*self.arena.links(gone.node), Links::default());
         }
     }
 
     /// Exchanges a node with another, which stands alone anywhere.
     fn reinsert(&mut self, position: usize) {
+        self.stand_alone(position);
         let alone = |i: &usize| {
-            let follows = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.follower);
-            *i != position && !self.model[*i].follower && !follows(self.model.get(i + 1))
+            let stands = |entry: Option<&Entry>| entry.is_none_or(|entry| entry.place == Place::Tree);
+            *i != position && stands(self.model.get(*i)) && stands(self.model.get(i + 1))
         };
         let Some(other) = (0..self.model.len()).find(alone) else { return };
         let (here, there) = (self.model[position], self.model[other].node);
@@ -193,11 +307,11 @@ impl Both {
         };
         tree::reinsert(&mut self.arena, old, new, between, |node| if node == new { old } else { node });
         self.model[other].node = old;
-        let next_follows = self.model.get(position + 1).is_some_and(|next| next.follower);
-        if !here.follower && next_follows {
+        let next_follows = self.model.get(position + 1).is_some_and(|next| next.place == Place::Follower);
+        if here.place == Place::Tree && next_follows {
             // The first follower becomes the leader.
-            self.model[position] = Entry { node: self.model[position + 1].node, follower: false };
-            self.model[position + 1] = Entry { node: new, follower: true };
+            self.model[position] = Entry { node: self.model[position + 1].node, place: Place::Tree };
+            self.model[position + 1] = Entry { node: new, place: Place::Follower };
         } else {
             self.model[position].node = new;
         }
@@ -209,7 +323,7 @@ proptest! {
 
     #[test]
     fn the_structure_is_the_vector(steps in prop::collection::vec(step(), 1..400)) {
-        let mut both = Both { arena: Arena::new(1000), model: Vec::new(), fresh: 0 };
+        let mut both = Both { arena: Arena::new(3000), model: Vec::new(), fresh: 0 };
         for step in steps {
             both.apply(step);
             both.arena.check(&both.model);

@@ -19,7 +19,7 @@ use tench_abi::object::entry_path;
 use tench_kernel::latency_tracer::{self, LatencyTracer, edge};
 use tench_kernel::slot::Slot;
 use tench_kernel::thread::Thread;
-use tench_kernel::{Arch, Kernel, Ref, State, depletion, entry, fast};
+use tench_kernel::{Arch, Kernel, Ref, State, entry, fast, float, scheduler};
 
 use crate::Machine;
 
@@ -287,11 +287,15 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
         fast::Fast::Begin(next) => unsafe {
             core::arch::asm!("b tench_begin", in("x0") next.address(), in("x2") old, options(noreturn))
         },
+        fast::Fast::Named => go_on_in!("tench_reply_receive_named", address, tag, old),
+        fast::Fast::Other(slot) if OPERATION == Operation::Call as u64 => {
+            go_on_in!("tench_call_special", address, tag, old, slot)
+        }
         fast::Fast::Other(slot) if OPERATION == Operation::Signal as u64 => {
             go_on_in!("tench_fast_notify", address, tag, old, slot)
         }
         fast::Fast::Other(slot) if OPERATION == Operation::ReplyReceive as u64 => {
-            go_on_in!("tench_reply_deferred", address, tag, old, slot)
+            go_on_in!("tench_reply_receive_special", address, tag, old, slot)
         }
         fast::Fast::Other(slot) => go_on_in!("tench_fast_receive_message", address, tag, old, slot),
         // SAFETY: the entry saved everything but `x0`, `x1`, `x10`, which are passed to the slow path here.
@@ -302,10 +306,10 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
     }
 }
 
-/// Continues with the thread at `next`, and times its budget from now on.
+/// Continues with the thread at `next`, which runs on a budget or uses the floating-point unit.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_begin(next: usize, _: u64, old: usize) -> ! {
-    depletion::start_timing(&mut token(), thread(next));
+    scheduler::begin(&mut token(), thread(next));
     // SAFETY: a fast path chose `next` for the thread at `old`.
     unsafe { resume(thread(next), old) }
 }
@@ -352,12 +356,28 @@ messages!(
     tench_reply_receive_long = "tench_reply_receive_long"
 );
 
-/// Fast path of `ReplyReceive` to a deferred caller, entered likewise.
+/// Fast path of a less common `ReplyReceive`, entered likewise.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tench_reply_deferred(address: u64, tag: u64, old: usize, slot: usize) -> ! {
-    let fast = fast::reply_deferred(&mut token(), thread(old), self::slot(slot), tag);
+unsafe extern "C" fn tench_reply_receive_special(address: u64, tag: u64, old: usize, slot: usize) -> ! {
+    let fast = fast::special::reply_receive(&mut token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::ReplyReceive as u64 }, false>(fast, address, tag, old) }
+}
+
+/// Fast path of `ReplyReceive` with a named reply object, entered likewise.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_reply_receive_named(address: u64, tag: u64, old: usize) -> ! {
+    let fast = fast::special::reply_receive_named(&mut token(), thread(old), address, tag);
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::ReplyReceive as u64 }, false>(fast, address, tag, old) }
+}
+
+/// Fast path of `Call` to a server that uses the floating-point unit, entered likewise.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_call_special(address: u64, tag: u64, old: usize, slot: usize) -> ! {
+    let fast = fast::special::call(&mut token(), thread(old), self::slot(slot), tag);
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::Call as u64 }, false>(fast, address, tag, old) }
 }
 
 /// Fast path of `Signal`, entered likewise.
@@ -467,7 +487,7 @@ extern "C" fn tench_exception(address: usize) -> usize {
     let foreign = syndrome >> 26 == class::SVC;
     latency_tracer::entered(&mut kernel, if foreign { entry_path::FOREIGN_CALL } else { entry_path::FAULT });
     let next = match syndrome >> 26 {
-        class::FLOAT => entry::float_trap(&mut kernel),
+        class::FLOAT => float::trap(&mut kernel),
         class::SVC => entry::exception(
             &mut kernel,
             Class::ForeignCall,

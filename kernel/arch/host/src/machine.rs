@@ -372,7 +372,9 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
     };
     let found = match (found, Operation::from_code(number)?) {
         (Fast::Other(slot), Operation::Signal) => fast::notify(k, slot),
-        (Fast::Other(slot), Operation::ReplyReceive) => fast::reply_deferred(k, thread, slot, tag),
+        (Fast::Named, _) => fast::special::reply_receive_named(k, thread, address, tag),
+        (Fast::Other(slot), Operation::Call) => fast::special::call(k, thread, slot, tag),
+        (Fast::Other(slot), Operation::ReplyReceive) => fast::special::reply_receive(k, thread, slot, tag),
         (Fast::Other(slot), _) => fast::receive_message(k, thread, slot, tag),
         (found, _) => found,
     };
@@ -386,10 +388,10 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         }
         Fast::Resume(next) => return Some(exchange(k, thread, next)),
         Fast::Begin(next) => {
-            depletion::start_timing(k, next);
+            scheduler::begin(k, next);
             return Some(exchange(k, thread, next));
         }
-        Fast::Other(_) | Fast::Slow => return None,
+        Fast::Other(_) | Fast::Named | Fast::Slow => return None,
     };
     let words: [u64; 8] = std::array::from_fn(|i| k.get(thread).registers.x[i + 2]);
     let length = Tag(handoff.tag).length();

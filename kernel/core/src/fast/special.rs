@@ -1,0 +1,158 @@
+//! Fast paths of the less common messages: from and to threads that use the floating-point unit, with named reply
+//! objects, and to callers that the server has deferred.
+//!
+//! Each is entered from the path of the common case in [`fast`](super), which has written nothing.
+
+use tench_abi::{Rights, Tag};
+
+use super::{
+    FLAGS, Fast, Handoff, INVALID, REASON, deliver, help, is_long, is_plain, meet, reply_at, slot as slot_at,
+    uses_float_only, wait_again,
+};
+use crate::object::{Endpoint, Ref, Reply};
+use crate::slot::{Slot, flag};
+use crate::thread::{Thread, blocker};
+use crate::{Arch, Kernel, endpoint, fault, float, helping, scheduler};
+
+/// Fast path of `ReplyReceive` with the reply object in `x11`, with which the thread has received last. The message is
+/// short.
+#[inline(always)]
+pub fn reply_receive_named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
+    let t = k.get(thread);
+    let (current, is_deferred, named) = (t.other_reply, t.deferred, t.registers.x[11]);
+    let Some(slot) = slot_at(k, thread, address) else { return INVALID };
+    let reply = match reply_at(k, thread, named) {
+        Some((reply, false)) if current == Some(reply) && !is_deferred => reply,
+        _ => return Fast::Slow,
+    };
+    let tag = tag & !FLAGS;
+    if is_long(tag) { Fast::Slow } else { answer(k, thread, slot, reply, tag) }
+}
+
+/// Fast path of `ReplyReceive` at the endpoint in this slot, where [`reply_receive`](super::reply_receive) does not
+/// decide.
+#[inline(always)]
+pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
+    let t = k.get(thread);
+    let ([standing, context], bound) = (t.standing(), t.bound_reply);
+    let Some(reply) = bound else { return Fast::Slow };
+    let Some(caller) = k.get(reply).caller else { return Fast::Slow };
+    if standing >= REASON || k.get(caller).standing()[1] == context {
+        answer(k, thread, slot, reply, tag)
+    } else {
+        answer_deferred(k, thread, slot, tag)
+    }
+}
+
+/// Answers a deferred caller: the server does not run on its context, since it has worked for others meanwhile or for
+/// none. The caller becomes ready like any thread, and runs at once if no ready thread has its priority or a higher one.
+#[inline(always)]
+fn answer_deferred<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
+    let object = k.get(slot).cap.object;
+    // SAFETY: a live endpoint capability names a live endpoint; `reply_receive` has checked it.
+    let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
+    let Some(reply) = k.get(thread).bound_reply else { return Fast::Slow };
+    let Some(caller) = k.get(reply).caller else { return Fast::Slow };
+    let c = k.get(caller);
+    let (blockers, priority) = (c.blockers, c.priority);
+    if blockers != 0 || priority < 0 {
+        return Fast::Slow;
+    }
+    // ── Point of no return ──
+    helping::leave_other_reply(k, thread);
+    if i32::from(priority) > k.state().highest_ready {
+        scheduler::end_turn(k, thread);
+        wait_again(k, thread, endpoint, (caller, reply));
+        let handoff = Handoff { next: caller, tag, badge: 0 };
+        return if is_long(tag) { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) };
+    }
+    endpoint::transfer_message(k, thread, caller, Tag(tag));
+    let x = &mut k.get(caller).registers.x;
+    (x[0], x[10]) = (0, 0);
+    scheduler::make_ready(k, caller);
+    let next = scheduler::leave_to_first(k, thread);
+    wait_again(k, thread, endpoint, (caller, reply));
+    if k.get(next).blockers & blocker::TO_BEGIN == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
+}
+
+/// Answers the caller in `reply`, and waits for the next at the endpoint in `slot`, if no message waits there. Caller and
+/// server may use the floating-point unit.
+#[inline(always)]
+fn answer<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, reply: Ref<Reply>, tag: u64) -> Fast {
+    let cap = &k.get(slot).cap;
+    if cap.flags & flag::RECEIVABLE == 0 {
+        return Fast::Slow;
+    }
+    let object = cap.object;
+    // SAFETY: a live endpoint capability names a live endpoint.
+    let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
+    let is_empty = k.get(endpoint).head == 0;
+    let [standing, context] = k.get(thread).standing();
+    let uses_float = uses_float_only(standing);
+    if !is_empty || standing >= REASON && !uses_float {
+        return Fast::Slow;
+    }
+    let Some(caller) = k.get(reply).caller else { return Fast::Slow };
+    let c = k.get(caller);
+    let ([_, helping], blockers) = (c.standing(), c.blockers);
+    if helping != context || blockers & !(blocker::FAULT | blocker::FLOAT) != 0 {
+        return Fast::Slow;
+    }
+    let is_fault = blockers & blocker::FAULT != 0;
+    if is_fault && (is_long(tag) || !fault::lets_go_on(Tag(tag))) {
+        return Fast::Slow;
+    }
+    // ── Point of no return ──
+    if is_fault {
+        fault::apply_resuming_reply(k, caller, thread, Tag(tag));
+    }
+    wait_again(k, thread, endpoint, (caller, reply));
+    if uses_float {
+        // The next call goes through `call`, which switches the unit on.
+        float::stop(k);
+        let t = k.get(thread);
+        t.blockers |= blocker::FLOAT;
+        t.fast_reply = None;
+    }
+    if blockers & blocker::FLOAT != 0 {
+        float::go_on(k, caller);
+    }
+    if is_fault {
+        return Fast::Resume(caller);
+    }
+    let handoff = Handoff { next: caller, tag, badge: 0 };
+    if is_long(tag) { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
+}
+
+/// Returns the reply object with which a thread waits that uses the floating-point unit, if that is the only reason why
+/// it has no [`fast_reply`](Thread::fast_reply).
+#[inline(always)]
+pub fn reply_of_user_of_float(t: &Thread) -> Option<Ref<Reply>> {
+    if t.blockers == blocker::FLOAT && !t.deferred { t.receive_reply } else { None }
+}
+
+/// Fast path of `Call` through the capability in this slot, to a waiting server that uses the floating-point unit.
+#[inline(always)]
+pub fn call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
+    let cap = &k.get(slot).cap;
+    let (object, badge, may_grant) = (cap.object, cap.badge, cap.allows(Rights::GRANT));
+    let is_long = is_long(tag);
+    if is_long && (!is_plain(k, thread, tag) || (tag & 0xf00 != 0 && !may_grant)) {
+        return Fast::Slow;
+    }
+    // SAFETY: a live endpoint capability names a live endpoint; `call` has checked it.
+    let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
+    let head = k.get(endpoint).head;
+    // SAFETY: an odd head is a live receiver's address plus 1; `call` has found it odd.
+    let receiver = unsafe { Ref::<Thread>::at_unchecked(head & !1) };
+    let r = k.get(receiver);
+    let next = r.next;
+    let Some(reply) = reply_of_user_of_float(r) else { return Fast::Slow };
+    let Some(standing) = help(k, thread) else { return Fast::Slow };
+    // ── Point of no return ──
+    k.get(receiver).set_standing(standing);
+    meet(k, thread, endpoint, receiver, (reply, next));
+    float::go_on(k, receiver);
+    let handoff = Handoff { next: receiver, tag, badge };
+    if is_long { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
+}

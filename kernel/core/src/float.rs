@@ -1,0 +1,41 @@
+//! The floating-point unit. It is on while a thread runs that uses it, and its registers stay in it until another
+//! thread needs it.
+//!
+//! A thread that uses the unit has [`FLOAT`](blocker::FLOAT) among its blockers from its first use on, which traps, until
+//! it waits elsewhere than in a call or for one. So a conversation of calls and replies does not trap again.
+
+use crate::object::Ref;
+use crate::thread::{Thread, blocker};
+use crate::{Arch, Kernel};
+
+/// Gives the unit, which was off, to the running thread, which has used it.
+pub fn trap<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
+    let thread = k.current();
+    go_on(k, thread);
+    thread
+}
+
+/// Switches the unit on for a thread that is about to run, and exchanges its registers if another thread's are in it.
+#[inline]
+pub fn go_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    k.arch().float_enable(true);
+    k.get(thread).blockers |= blocker::FLOAT;
+    let owner = k.state().float_owner.replace(thread);
+    if owner == Some(thread) {
+        return;
+    }
+    if let Some(owner) = owner {
+        let float = &raw mut k.get(owner).float;
+        // SAFETY: the thread is alive (a deleted one stops being the owner), and `Arch` shares no memory with it.
+        k.arch().float_save(unsafe { &mut *float });
+    }
+    let float = &raw const k.get(thread).float;
+    // SAFETY: as above.
+    k.arch().float_restore(unsafe { &*float });
+}
+
+/// Switches the unit off, at the latest when the running thread is left that uses it.
+#[inline]
+pub fn stop<A: Arch>(k: &mut Kernel<A>) {
+    k.arch().float_enable(false);
+}
