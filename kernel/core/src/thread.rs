@@ -86,7 +86,7 @@ pub mod blocker {
     /// The thread uses the floating-point unit, which is on while the thread runs ([`float`](crate::float)).
     pub const FLOAT: u32 = 1;
     /// The bound notification has a signal for the thread.
-    pub const SIGNALLED: u32 = 2;
+    pub const SIGNALLED: u32 = 128;
     /// The thread waits with a deadline and is in the timer queue.
     pub const DEADLINE: u32 = 4;
     /// A fault began the wait.
@@ -98,7 +98,7 @@ pub mod blocker {
     /// The thread's own context counts only up to the priority [`Thread::cap`](super::Thread::cap).
     pub const CAPPED: u32 = 64;
     /// The scheduling context on which the thread runs has a budget, which is timed while it runs.
-    pub const BUDGETED: u32 = 128;
+    pub const BUDGETED: u32 = 2;
     /// The thread's deadline is an alarm: the thread has received a request since it set the alarm, and works on that.
     pub const ALARM: u32 = 256;
     /// The alarm has expired.

@@ -39,23 +39,22 @@ pub struct Artifacts {
 }
 
 impl Artifacts {
-    /// Reads cargo's messages, one line each.
-    pub fn read(messages: &str, packages: &Packages) -> Result<Artifacts> {
-        let mut artifacts = Artifacts::default();
+    /// Adds what cargo's messages name, one line each.
+    pub fn read(&mut self, messages: &str, packages: &Packages) -> Result<()> {
         for line in messages.lines().filter(|line| line.starts_with('{')) {
             let message =
                 serde_json::from_str(line).map_err(|error| miette!("cargo said something unexpected: {error}"))?;
             let Message::CompilerArtifact(artifact) = message else { continue };
             let Some(package) = packages.name_of(&artifact.package_id) else { continue };
             if let Some(executable) = artifact.executable {
-                let of_package = artifacts.executables.entry(package.to_owned()).or_default();
+                let of_package = self.executables.entry(package.to_owned()).or_default();
                 of_package.insert(artifact.target.name, executable);
             } else if artifact.target.kind.iter().any(|kind| kind == "staticlib") {
                 let library = artifact.filenames.into_iter().find(|name| name.extension().is_some_and(|it| it == "a"));
-                artifacts.libraries.extend(library.map(|library| (package.to_owned(), library)));
+                self.libraries.extend(library.map(|library| (package.to_owned(), library)));
             }
         }
-        Ok(artifacts)
+        Ok(())
     }
 
     /// Returns the executable of a package: its only one, or the one with the package's name.
@@ -94,7 +93,8 @@ mod tests {
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
         ];
         let packages = Packages::of(&["shell", "two", "c"]);
-        let artifacts = Artifacts::read(&messages.join("\n"), &packages).unwrap();
+        let mut artifacts = Artifacts::default();
+        artifacts.read(&messages.join("\n"), &packages).unwrap();
         assert_eq!(artifacts.executable("shell").unwrap(), Path::new("/t/shell"));
         assert_eq!(artifacts.executable("two").unwrap(), Path::new("/t/two"));
         assert_eq!(artifacts.library("c").unwrap(), Path::new("/t/libc.a"));

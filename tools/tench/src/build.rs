@@ -1,4 +1,7 @@
-//! Building of everything that system descriptions name: all Rust with one cargo invocation, then the programs in C.
+//! Building of everything that system descriptions name: programs in Rust, kernels, then programs in C.
+//!
+//! Programs keep frame records, and the kernel, in which each would cost a few instructions of every system call, keeps
+//! none. So cargo is invoked once for the programs and once for each kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -93,6 +96,9 @@ const OPTIMISED: [&str; 12] = [
     "tench-reserve",
 ];
 
+/// Setting for cargo: every function keeps a frame record.
+const FRAME_RECORDS: &str = "target.aarch64-unknown-none-softfloat.rustflags=['-Cforce-frame-pointers=yes']";
+
 /// Rust's own libraries, which a compiler without the target's builds from their sources. They are installed
 /// optimised, and unoptimised they need more stack than the kernel has while it boots.
 const FROM_SOURCE: [&str; 2] = ["core", "alloc"];
@@ -136,17 +142,23 @@ impl Build {
         let bare_metal = BareMetal::require()?;
         let programs = || systems.iter().flat_map(|system| &system.programs);
         let sources: BTreeSet<&PathBuf> = programs().filter_map(|program| source(&program.origin)).collect();
-        let mut wanted: BTreeSet<&str> =
-            systems.iter().flat_map(|system| [system.kernel.as_str(), system.init.as_str()]).collect();
+        let kernels: BTreeSet<&str> = systems.iter().map(|system| system.kernel.as_str()).collect();
+        let mut wanted: BTreeSet<&str> = systems.iter().map(|system| system.init.as_str()).collect();
         wanted.extend(programs().filter_map(|program| package(&program.origin)));
         if !sources.is_empty() {
             wanted.insert(compile_c::RUNTIME);
         }
 
-        let mut command = bare_metal.cargo(workspace, "build");
-        command.args(optimisation.arguments(&bare_metal)).arg("--message-format=json-render-diagnostics");
-        command.args(wanted.iter().flat_map(|package| ["-p", package]));
-        let artifacts = Artifacts::read(&process::output(&mut command)?, packages)?;
+        let mut artifacts = Artifacts::default();
+        for (wanted, frames) in [(&wanted, true), (&kernels, false)] {
+            let mut command = bare_metal.cargo(workspace, "build");
+            command.args(optimisation.arguments(&bare_metal)).arg("--message-format=json-render-diagnostics");
+            if frames {
+                command.arg("--config").arg(FRAME_RECORDS);
+            }
+            command.args(wanted.iter().flat_map(|package| ["-p", package]));
+            artifacts.read(&process::output(&mut command)?, packages)?;
+        }
 
         let mut from_c = BTreeMap::new();
         for source in sources {
@@ -173,7 +185,8 @@ impl Build {
         command.args(["--config", &format!("profile.{profile}.inherits='release'"), "--profile", profile]);
         command.args(["--message-format=json-render-diagnostics", "--no-default-features", "-p", &system.kernel]);
         command.args(["--features", features]);
-        let artifacts = Artifacts::read(&process::output(&mut command)?, packages)?;
+        let mut artifacts = Artifacts::default();
+        artifacts.read(&process::output(&mut command)?, packages)?;
         Ok(Build { other_kernel: Some(artifacts.executable(&system.kernel)?.to_owned()), ..self })
     }
 

@@ -178,7 +178,7 @@ unsafe fn hand_off<const EMPTY: bool>(handoff: fast::Handoff, old: usize) -> ! {
             SPACE = const offset_of!(Thread, space_register),
             SP = const offset_of!(Registers, sp),
             POINTER = const offset_of!(Registers, thread_pointer),
-            options(noreturn)
+            options(noreturn, nostack)
         )
     }
 }
@@ -221,7 +221,7 @@ unsafe fn hand_back(code: u64, old: usize) -> ! {
             "eret",
             in("x0") code,
             in("x2") old,
-            options(noreturn)
+            options(noreturn, nostack)
         )
     }
 }
@@ -246,7 +246,7 @@ unsafe fn resume(next: Ref<Thread>, old: usize) -> ! {
             in("x2") old,
             SPACE = const offset_of!(Thread, space_register),
             POINTER = const offset_of!(Registers, thread_pointer),
-            options(noreturn)
+            options(noreturn, nostack)
         )
     }
 }
@@ -258,7 +258,7 @@ macro_rules! go_on_in {
         // SAFETY: the function takes the arguments of this one, and perhaps the slot that it has found.
         unsafe {
             core::arch::asm!(concat!("b ", $function), in("x0") $address, in("x1") $tag, in("x2") $old,
-                $(in("x3") $slot.address(),)? options(noreturn))
+                $(in("x3") $slot.address(),)? options(noreturn, nostack))
         }
     };
 }
@@ -285,7 +285,7 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
         fast::Fast::Resume(next) => unsafe { resume(next, old) },
         // SAFETY: the function takes the thread that runs next, and this one.
         fast::Fast::Begin(next) => unsafe {
-            core::arch::asm!("b tench_begin", in("x0") next.address(), in("x2") old, options(noreturn))
+            core::arch::asm!("b tench_begin", in("x0") next.address(), in("x2") old, options(noreturn, nostack))
         },
         fast::Fast::Named => go_on_in!("tench_reply_receive_named", address, tag, old),
         fast::Fast::Other(slot) if OPERATION == Operation::Call as u64 => {
@@ -301,7 +301,7 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
         // SAFETY: the entry saved everything but `x0`, `x1`, `x10`, which are passed to the slow path here.
         fast::Fast::Slow => unsafe {
             core::arch::asm!("b tench_slow_call_after_fast", in("x0") address, in("x1") tag, in("x2") old, in("x10") OPERATION,
-                options(noreturn))
+                options(noreturn, nostack))
         },
     }
 }
