@@ -139,9 +139,9 @@ pub unsafe trait Arch: Sized {
 
     /// Lets the current thread use the floating-point unit, or makes its next use trap.
     fn float_enable(&mut self, enable: bool);
-    /// Saves the unit's registers into a thread.
+    /// Saves the registers of the unit, which is on, into a thread.
     fn float_save(&mut self, state: &mut crate::thread::FloatState);
-    /// Loads the unit's registers from a thread.
+    /// Loads the registers of the unit, which is on, from a thread.
     fn float_restore(&mut self, state: &crate::thread::FloatState);
 
     /// Saves the current kernel context (that of `from`, at a preemption point), and continues with `to`: in the kernel

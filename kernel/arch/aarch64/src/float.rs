@@ -18,20 +18,6 @@ pub fn enable(enable: bool) {
     };
 }
 
-/// Runs `body` with the unit accessible to the kernel, and then restores the setting.
-#[inline]
-fn accessible(body: impl FnOnce()) {
-    let before: u64;
-    // SAFETY: as in `enable`; the `isb` makes it effective for the instructions that follow.
-    unsafe {
-        asm!("mrs {before}, cpacr_el1", "msr cpacr_el1, {accessible}", "isb", before = out(reg) before,
-            accessible = in(reg) ACCESSIBLE, options(nostack, preserves_flags))
-    };
-    body();
-    // SAFETY: as above.
-    unsafe { asm!("msr cpacr_el1, {}", in(reg) before, options(nostack, preserves_flags)) };
-}
-
 /// Expands to one instruction for each pair of registers.
 macro_rules! pairs {
     ($operation:literal) => {
@@ -73,32 +59,33 @@ macro_rules! pairs {
     };
 }
 
-/// Saves the unit's registers.
+/// Saves the unit's registers. The unit has been switched on.
+#[inline(never)]
 pub fn save(state: &mut FloatState) {
-    accessible(|| {
-        // SAFETY: writes `registers`, the first field, which has room for all 32; the unit is accessible. Reading
-        // registers changes nothing.
-        unsafe { asm!(pairs!("stp"), state = in(reg) &raw mut state.registers, options(nostack, preserves_flags)) };
-        // SAFETY: reads two registers of the unit.
-        unsafe {
-            asm!("mrs {}, s3_3_c4_c4_1", "mrs {}, s3_3_c4_c4_0", out(reg) state.status, out(reg) state.control,
-                options(nomem, nostack, preserves_flags))
-        };
-    });
+    // SAFETY: writes `registers`, the first field, which has room for all 32. The `isb` makes what switched the unit on
+    // effective. Reading registers changes nothing.
+    unsafe {
+        asm!("isb", pairs!("stp"), state = in(reg) &raw mut state.registers, options(nostack, preserves_flags));
+    };
+    // SAFETY: reads two registers of the unit.
+    unsafe {
+        asm!("mrs {}, s3_3_c4_c4_1", "mrs {}, s3_3_c4_c4_0", out(reg) state.status, out(reg) state.control,
+            options(nomem, nostack, preserves_flags))
+    };
 }
 
-/// Loads the unit's registers.
+/// Loads the unit's registers. The unit has been switched on.
+#[inline(never)]
 pub fn restore(state: &FloatState) {
-    accessible(|| {
-        // SAFETY: reads `registers`; compiled code does not use the unit, so only the values of the unit's last owner
-        // are lost, which the caller has saved.
-        unsafe {
-            asm!(pairs!("ldp"), state = in(reg) &raw const state.registers, options(nostack, preserves_flags, readonly))
-        };
-        // SAFETY: as above.
-        unsafe {
-            asm!("msr s3_3_c4_c4_1, {}", "msr s3_3_c4_c4_0, {}", in(reg) state.status, in(reg) state.control,
-                options(nomem, nostack, preserves_flags))
-        };
-    });
+    // SAFETY: reads `registers`; compiled code does not use the unit, so only the values of the unit's last owner are
+    // lost, which the caller has saved. The `isb` is as in `save`.
+    unsafe {
+        asm!("isb", pairs!("ldp"), state = in(reg) &raw const state.registers,
+            options(nostack, preserves_flags, readonly));
+    };
+    // SAFETY: as above.
+    unsafe {
+        asm!("msr s3_3_c4_c4_1, {}", "msr s3_3_c4_c4_0, {}", in(reg) state.status, in(reg) state.control,
+            options(nomem, nostack, preserves_flags))
+    };
 }

@@ -205,9 +205,11 @@ unsafe impl Arch for Machine {
     fn float_enable(&mut self, enable: bool) {
         float::enable(enable);
     }
+    #[inline]
     fn float_save(&mut self, state: &mut FloatState) {
         float::save(state);
     }
+    #[inline]
     fn float_restore(&mut self, state: &FloatState) {
         float::restore(state);
     }
