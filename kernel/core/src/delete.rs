@@ -14,6 +14,7 @@ mod past_exports;
 use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument};
+use crate::mapping::Mapping;
 use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::preemption_point::Passed;
 use crate::slot::{Cap, Slot, SlotRef, flag};
@@ -177,11 +178,14 @@ fn delete_first<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<Deleted> {
     if flags & (flag::EMBEDDED | flag::ZOMBIE) != 0 {
         return None;
     }
+    if kind as u8 == Kind::Mapping as u8 {
+        return delete_mapping(k, slot);
+    }
     let (others, small) = if kind as u8 == Kind::Untyped as u8 {
         (derivation::first_child(k, slot).is_some(), true)
     } else {
         let found = derivation::neighbours(k, slot);
-        let others = found.sibling && kind as u8 != Kind::Mapping as u8;
+        let others = found.sibling;
         (others, others || kind as u8 == Kind::Frame as u8 && !found.mapping)
     };
     if !small {
@@ -192,6 +196,17 @@ fn delete_first<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<Deleted> {
         return Some(Deleted::NotLast);
     }
     Some(Deleted::Freed { address: k.physical(object), size_bits })
+}
+
+/// Deletes a mapping that takes no longer than one step.
+#[inline]
+fn delete_mapping<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<Deleted> {
+    if Mapping::of(&k.slot(slot).cap).count > mapping::STEP {
+        return None;
+    }
+    mapping::finalise(k, slot);
+    derivation::remove_follower(k, slot);
+    Some(Deleted::Freed { address: 0, size_bits: 0 })
 }
 
 /// Deletes with preemption points. `find` looks the slot up again after each.

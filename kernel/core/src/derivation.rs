@@ -250,7 +250,7 @@ pub fn replace<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
 }
 
 /// Empties a slot. If it held the last child of an untyped, resets the untyped's watermark to 0.
-#[inline]
+#[inline(always)]
 pub fn remove<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     if runs::is_in_run(k, slot) && !runs::is_removable(k, slot) {
         stand_alone(k, slot);
@@ -260,6 +260,14 @@ pub fn remove<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     k.slot(slot).cap = Cap::NULL;
     k.state().removed += 1;
     reset_watermark(k, object, previous, next);
+}
+
+/// Empties a slot that is not the only one for its object, nor first in the tree.
+#[inline]
+pub fn remove_follower<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
+    tree::unfollow(k, slot);
+    k.slot(slot).cap = Cap::NULL;
+    k.state().removed += 1;
 }
 
 /// Resets the watermark of the untyped `previous` if the object at `object`, which was deleted, was its last child.

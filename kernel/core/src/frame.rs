@@ -27,7 +27,7 @@ struct Request {
 }
 
 /// Does all checks except those of the entries and the destination. Returns the frame's slot and the request.
-#[inline]
+#[inline(always)]
 fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, Request), Error> {
     let slot = capability_slot(k, thread, Kind::Frame, Rights::READ)?;
     let [address, first, count, offset, flags] = {
@@ -64,9 +64,20 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, R
     Ok((slot, Request { table, level, entries, cap }))
 }
 
+/// Does the same checks, for operations with preemption points.
+#[cold]
+#[inline(never)]
+fn decode_again<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, Request), Error> {
+    decode(k, thread)
+}
+
 /// Checks that `count` entries from `first` on are free.
 #[inline]
 fn check_free<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, first: usize, count: usize) -> Result<(), Error> {
+    if count == 1 {
+        let is_free = k.get(table).shadows.get(first).is_some_and(|shadow| *shadow == 0);
+        return if is_free { Ok(()) } else { Err(Error::AlreadyMapped) };
+    }
     let shadows = k.get(table).shadows.get(first..first + count).unwrap_or(&[]);
     // Four at a time: mapping many entries spends much of its time here.
     let (fours, rest) = shadows.as_chunks::<4>();
@@ -75,7 +86,7 @@ fn check_free<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, first: usize, c
 }
 
 /// Fills `step` entries, from entry `done` of the mapping in `slot` on.
-#[inline]
+#[inline(always)]
 fn fill<A: Arch>(k: &mut Kernel<A>, r: &Request, slot: SlotRef, done: usize, step: usize) {
     let size = 1u64 << entry_bits(r.level);
     let mapping = Mapping::of(&r.cap);
@@ -92,7 +103,24 @@ fn fill<A: Arch>(k: &mut Kernel<A>, r: &Request, slot: SlotRef, done: usize, ste
 /// If an object that the call names changes at a preemption point, the call ends with `Aborted`, or with the error that
 /// follows from the change, and the mapping keeps the entries mapped so far.
 pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let (mut source, request) = decode(k, thread)?;
+    let (source, request) = decode(k, thread)?;
+    let (first, count) = request.entries;
+    if count > STEP || mapping::needs_maintenance(&request.cap, Mapping::of(&request.cap).flags) {
+        return map_in_steps(k, thread);
+    }
+    check_free(k, request.table, first, count)?;
+    let address = argument(k, thread, 6);
+    let slot = cspace::destination(k, 0, address)?;
+    // ── Point of no return ──
+    derivation::insert_mapping(k, source, slot, &request.cap);
+    fill(k, &request, slot, 0, count);
+    Ok(Outcome::Done)
+}
+
+/// Performs a `FrameMap` of many entries, or of memory that has to be made coherent, with preemption points.
+#[inline(never)]
+fn map_in_steps<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let (mut source, request) = decode_again(k, thread)?;
     let (first, count) = request.entries;
     check_free(k, request.table, first, count)?;
     let address = argument(k, thread, 6);
@@ -102,7 +130,7 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
         if !prepare(k, thread, &request, flags)? {
             return Ok(Outcome::Written);
         }
-        (source, _) = decode(k, thread)?;
+        (source, _) = decode_again(k, thread)?;
         check_free(k, request.table, first, count)?;
         slot = cspace::destination(k, 0, address)?;
     }
@@ -117,7 +145,7 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
         is_checked = !passed.is_disturbed();
         if !is_checked {
             let now;
-            (source, now) = decode(k, thread)?;
+            (source, now) = decode_again(k, thread)?;
             if now != request {
                 return Err(Error::Aborted);
             }
@@ -149,9 +177,10 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
 
 /// Makes the memory coherent, in steps with preemption points in between. Returns whether the thread still exists.
 #[cold]
+#[inline(never)]
 fn prepare<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, r: &Request, flags: MapFlags) -> Result<bool, Error> {
     let range = (Mapping::of(&r.cap).memory, r.entries.1 << entry_bits(r.level));
-    mapping::maintain(k, range, flags, |k| decode(k, thread).map(|(_, now)| now == *r))
+    mapping::maintain(k, range, flags, |k| decode_again(k, thread).map(|(_, now)| now == *r))
 }
 
 /// Returns the mapping, which has grown to `done` entries, after a preemption point, if the call still decodes to the
@@ -163,7 +192,7 @@ fn look_again<A: Arch>(
     address: u64,
     done: usize,
 ) -> Result<SlotRef, Error> {
-    if decode(k, thread)?.1 != *r {
+    if decode_again(k, thread)?.1 != *r {
         return Err(Error::Aborted);
     }
     let slot = cspace::lookup(k, address)?;

@@ -169,6 +169,14 @@ pub fn write_entries<A: Arch>(
     (entry, size): (u64, u64),
     shadow: u32,
 ) {
+    if count == 1 {
+        // SAFETY: the caller names an entry of a live table, below 512.
+        unsafe { k.arch().write_entry(table.address(), first, entry) };
+        if let Some(one) = k.get(table).shadows.get_mut(first) {
+            *one = shadow;
+        }
+        return;
+    }
     // Four at a time, here and below: mapping many pages spends most of its time here.
     let (fours, mut index, mut entry) = (count / 4, first, entry);
     let mut write = |index, entry| {

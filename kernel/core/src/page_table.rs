@@ -59,16 +59,15 @@ fn parent<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> Option<Ref<PageT
 #[inline]
 pub fn locate<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize) -> Option<Location> {
     let mut at = table;
-    let mut address = (index as u64) << entry_bits(u32::from(k.get(at).level));
-    loop {
-        let t = k.get(at);
-        if t.level == 0 {
-            return Some(Location { asid: t.asid, address });
-        }
-        let index = u64::from(t.index);
-        at = parent(k, at)?;
-        address |= index << entry_bits(u32::from(k.get(at).level));
+    let mut bits = entry_bits(u32::from(k.get(at).level));
+    let mut address = (index as u64) << bits;
+    while let Some(parent) = parent(k, at) {
+        bits += TABLE_ENTRIES.trailing_zeros();
+        address |= u64::from(k.get(at).index) << bits;
+        at = parent;
     }
+    let root = k.get(at);
+    if root.level == 0 { Some(Location { asid: root.asid, address }) } else { None }
 }
 
 /// Returns the first virtual address that an entry of a table maps; `None` if the table is in no address space.

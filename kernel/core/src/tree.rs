@@ -183,6 +183,19 @@ pub fn follow<N: Nodes>(t: &mut N, node: SlotRef, leader: SlotRef) {
     }
 }
 
+/// Unlinks a follower, and zeroes its links.
+#[inline]
+pub fn unfollow<N: Nodes>(t: &mut N, node: SlotRef) {
+    let Links { previous, next, .. } = core::mem::take(t.links(node));
+    if let Some(previous) = SlotRef::new(previous) {
+        t.links(previous).next = next;
+    }
+    match SlotRef::new(next) {
+        Some(next) => t.links(next).previous = previous,
+        None => *t.tail() = previous,
+    }
+}
+
 /// Returns whether a node is in the list only.
 #[inline(always)]
 pub fn is_follower<N: Nodes>(t: &mut N, node: SlotRef) -> bool {

@@ -170,7 +170,7 @@ fn make_at_once<A: Arch>(k: &mut Kernel<A>, request: &Request, destination: &Des
         // SAFETY: the range lies in an untyped and no object lies in it (`derivation::room`).
         unsafe { k.arch().zero(request.start, request.length) };
     }
-    if matches!(request.cap.kind, Kind::Frame) {
+    if request.count > 1 && matches!(request.cap.kind, Kind::Frame) {
         derivation::insert_run(k, destination.gap, (destination.first, request.count), &request.cap);
         return Ok(());
     }
