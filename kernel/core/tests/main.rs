@@ -10,6 +10,7 @@ mod cores;
 mod cspaces;
 mod deadlines;
 mod depletion;
+mod fast_path;
 mod helping;
 mod identifiers;
 mod powers;

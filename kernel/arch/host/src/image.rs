@@ -41,6 +41,17 @@ pub struct Image {
     registers: Registers,
 }
 
+/// A word in which two states differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Kernel virtual address, in RAM or in the kernel's state.
+    pub address: usize,
+    /// The word in the image.
+    pub image: u64,
+    /// The word in the machine.
+    pub machine: u64,
+}
+
 /// The memory that images contain: ranges of kernel virtual addresses.
 pub struct Regions {
     ranges: Vec<Range<usize>>,
@@ -160,6 +171,36 @@ impl Machine {
         true
     }
 
+    /// Returns the words in which RAM and the kernel's state differ from an image, except for the kernel's statistics.
+    pub fn differences(&mut self, regions: &Regions, image: &Image) -> Vec<Difference> {
+        let state = self.state_address();
+        let mut parts = vec![(state, &image.state[..COUNTED])];
+        let mut rest = &image.memory[..];
+        for range in &regions.ranges {
+            let (part, others) = rest.split_at(range.len());
+            parts.push((range.start, part));
+            rest = others;
+        }
+        let mut found = Vec::new();
+        for (start, part) in parts.into_iter().filter(|(start, part)| !is_equal(part, *start)) {
+            for (address, bytes) in (start..).step_by(8).zip(part.chunks_exact(8)) {
+                let mut there = [0; 8];
+                take(address, &mut there);
+                if there != bytes {
+                    let image = u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
+                    found.push(Difference { address, image, machine: u64::from_ne_bytes(there) });
+                }
+            }
+        }
+        found
+    }
+
+    /// Returns whether the machine's own registers (timer, interrupt lines, address space, floating-point unit) equal
+    /// those in an image.
+    pub fn has_registers_of(&mut self, image: &Image) -> bool {
+        !self.host().registers_differ(&image.registers)
+    }
+
     /// Restores what [`is_unchanged`](Self::is_unchanged) leaves out: a thread's registers. The kernel's statistics
     /// stay.
     pub fn restore_registers(&mut self, regions: &Regions, image: &Image, thread: Ref<Thread>) {
@@ -266,6 +307,8 @@ mod tests {
         for (i, change) in changes.into_iter().enumerate() {
             change(&mut m, other);
             assert!(!m.is_unchanged(&regions, &image, first), "change {i} is not seen");
+            let is_seen = !m.differences(&regions, &image).is_empty() || !m.has_registers_of(&image);
+            assert!(is_seen, "change {i} makes no difference");
             m.restore_all(&regions, &image);
             assert!(m.is_unchanged(&regions, &image, first), "change {i} is not taken back");
         }

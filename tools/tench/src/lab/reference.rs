@@ -54,6 +54,9 @@ pub const IPC_TARGETS: &[(&str, f64)] = &[
     ("revoke_1024", 160_000.0),
     ("wait_again", 180.0),
     ("round_trip_float", 320.0),
+    ("call_parked", 230.0),
+    ("foreign_message", 230.0),
+    ("thread_control", 400.0),
 ];
 
 /// Round trips: the sums of both directions.

@@ -150,14 +150,42 @@ impl Actor {
         for (index, arguments) in role.undo.iter().take(MAX_UNDO).enumerate() {
             self.write_all(offset_of!(Control, undo) + index * size_of::<Arguments>(), arguments);
         }
+        Ok(self.begin(other)?)
+    }
+
+    /// Sets the registers with which the thread begins its loop.
+    fn begin(&self, other: &Other) -> Result<(), KernelError> {
         let mut registers = Registers::ZERO;
-        registers.pc = other.program(role.program, role.side);
+        registers.pc = other.program(self.role.program, self.role.side);
         registers.x[19] = match &self.shown {
             Some(shown) => shown.address(),
             None => self.control.address() as u64,
         };
         // SAFETY: the programs use no stack, and no memory but the control page, which is this actor's.
-        Ok(unsafe { thread.write_registers(&registers, false) }?)
+        unsafe { self.thread.cap().write_registers(&registers, false) }
+    }
+
+    /// Names what a suspended actor does from now on, from the beginning.
+    pub fn begin_again(&self, other: &Other, measured: &Arguments, rounds: usize) -> Result<(), KernelError> {
+        self.write(offset_of!(Control, rounds), rounds as u64);
+        self.write_all(offset_of!(Control, measured), measured);
+        self.begin(other)
+    }
+
+    /// Copies another actor's registers to this one's IPC buffer, where `ThreadReadRegisters` would write them.
+    /// Suspends the other.
+    pub fn take_registers_of(&self, other: &Actor) -> Result<(), KernelError> {
+        let registers = other.thread.cap().read_registers(true)?;
+        let place = self.buffer.address() + offset_of!(IpcBuffer, registers);
+        let pointer = core::ptr::with_exposed_provenance_mut::<Registers>(place);
+        // SAFETY: the page is mapped as long as `self` lives, and holds an IPC buffer; there are no references.
+        unsafe { pointer.write_volatile(registers) };
+        Ok(())
+    }
+
+    /// Returns the address of the thread's capability as system calls take it.
+    pub fn raw(&self) -> u64 {
+        u64::from(self.thread.cap().address().0)
     }
 
     /// Writes a word of the control page.

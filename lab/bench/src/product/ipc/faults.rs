@@ -3,10 +3,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use tench::abi::fault::Class;
+use tench::abi::fault::{Class, reply as label};
 use tench::abi::layout::slot;
 use tench::abi::memory::PAGE_BITS;
-use tench::abi::{CapAddress, Operation};
+use tench::abi::{CapAddress, Operation, Tag};
 use tench::memory::{Window, make};
 use tench::sys::{Cap, Endpoint, Frame, Interrupt, Notification};
 
@@ -19,6 +19,7 @@ use super::{Bench, problem};
 /// Measures these paths.
 pub fn run(bench: &Bench) -> Result<(), String> {
     endpoint(bench)?;
+    foreign_message(bench)?;
     upcall(bench, "fault_upcall", "upcall_return", Program::Load, Class::PageFault, 4)?;
     upcall(bench, "foreign_upcall", "foreign_return", Program::ForeignCall, Class::ForeignCall, 0)?;
     interrupt(bench)
@@ -48,6 +49,22 @@ fn endpoint(bench: &Bench) -> Result<(), String> {
     // The successful load is the first instruction that the thread executes.
     bench.figure_less("fault_reply", &across(&handler, &faulter), 1)?;
     Ok(())
+}
+
+/// Measures `foreign_message`: a foreign system call of a thread whose handler, in the other address space, waits at the
+/// thread's fault endpoint, and the handler's reply with one word of result, to the instruction after the call.
+fn foreign_message(bench: &Bench) -> Result<(), String> {
+    let what = "foreign_message";
+    let endpoint = make::<Endpoint>(0).map_err(problem(what))?;
+    let (tag, result) = (Tag::new(label::RESULT, 1).0, 77);
+    let mut answer = call(Operation::ReplyReceive, &[u64::from(endpoint.cap().address().0), tag]);
+    answer[2] = result;
+    let handler = bench.actor(what, Role::waiting(answer).there())?;
+    let foreigner = Role { code: result, ..Role::new([0; 13]) }.program(Program::ForeignCall);
+    let foreigner = bench.actor(what, foreigner)?;
+    foreigner.faults_to(Class::ForeignCall, endpoint.cap()).map_err(problem(what))?;
+    let [handler, foreigner] = bench.act(what, [handler, foreigner])?;
+    bench.round_trip(what, [&foreigner, &handler], 0)
 }
 
 /// Measures from the instruction to the upcall's first, and from the `svc` that ends the upcall to the instruction at

@@ -9,6 +9,7 @@
 //! actor      a thread with its loop      passages   from readings to figures
 //! messages   paths between two threads   single     paths that return to their caller
 //! faults     faults, upcalls, interrupts
+//! parked     calls to a server that owes other callers their replies
 //! ```
 //! Each path is taken [`ROUNDS`](actor::ROUNDS) times, of which the first few do not count. The machine is
 //! deterministic, so all others are equal; if they are not, a note says so, and the smallest is the figure.
@@ -17,6 +18,7 @@ mod actor;
 mod address_space;
 mod faults;
 mod messages;
+mod parked;
 mod passages;
 mod programs;
 mod single;
@@ -71,6 +73,16 @@ impl Bench {
         self.figure_less(key, passages, 0)
     }
 
+    /// Prints the sum of the costs of the way there and the way back. `further` instructions of the programs lie between
+    /// the readings of the way back.
+    fn round_trip(&self, key: &str, records: [&[RawRecord]; 2], further: u64) -> Result<(), String> {
+        let [from, to] = records;
+        let there = self.cost(key, &passages::across(from, to), 0)?;
+        let back = self.cost(key, &passages::across(to, from), further)?;
+        figure(key, there + back);
+        Ok(())
+    }
+
     /// Prints and returns the cost of passages between whose readings there are `further` instructions of the programs.
     fn figure_less(&self, key: &str, passages: &[u64], further: u64) -> Result<u64, String> {
         let cost = self.cost(key, passages, further)?;
@@ -98,6 +110,7 @@ pub fn empty_message() -> Result<(), String> {
 pub fn run() -> Result<(), String> {
     let bench = bench()?;
     messages::run(&bench)?;
+    parked::run(&bench)?;
     single::run(&bench)?;
     faults::run(&bench)
 }

@@ -12,10 +12,10 @@ use tench::sys::{Frame, Notification, Untyped};
 
 use crate::support::figure;
 
-use super::actor::{Role, call};
+use super::actor::{Role, call, perform};
 use super::address_space::{Slot, WRITABLE};
 use super::passages::own;
-use super::programs::Arguments;
+use super::programs::{Arguments, MAX_RECORDS};
 use super::{Bench, problem};
 
 /// Measures these paths.
@@ -28,6 +28,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
     measure(bench, "signal_nowait", Role::new(call(Operation::Signal, &[number])))?;
     let copy = call(Operation::Copy, &[0, number, 0, empty.raw()]);
     measure(bench, "copy_cap", Role::new(copy).undo(&[delete(&empty)]))?;
+    thread_control(bench)?;
     mappings(bench)?;
     memory(bench)
 }
@@ -42,6 +43,40 @@ fn measure(bench: &Bench, key: &str, role: Role) -> Result<(), String> {
 /// Returns the system call that deletes what is in a slot.
 fn delete(slot: &Slot) -> Arguments {
     call(Operation::Delete, &[0, slot.raw()])
+}
+
+/// Measures `thread_control`: the sum of `ThreadSuspend`, `ThreadReadRegisters`, `ThreadWriteRegisters` and
+/// `ThreadResume` of a thread that waits for a signal.
+fn thread_control(bench: &Bench) -> Result<(), String> {
+    let what = "thread_control";
+    let notification = make::<Notification>(0).map_err(problem(what))?;
+    let wait = call(Operation::Receive, &[u64::from(notification.cap().address().0)]);
+    let mut sum = 0;
+    for first in 0..4 {
+        let waiter = Role { rounds: MAX_RECORDS, ..Role::waiting(wait) };
+        let waiter = bench.actor(what, waiter.there())?;
+        perform(&[&waiter]).map_err(problem(what))?;
+        let operations = [
+            Operation::ThreadSuspend,
+            Operation::ThreadReadRegisters,
+            Operation::ThreadWriteRegisters,
+            Operation::ThreadResume,
+            // Lets the resumed thread, which has the same priority, wait again.
+            Operation::Yield,
+        ];
+        let calls = operations.map(|operation| call(operation, &[waiter.raw()]));
+        let mut circle = calls.into_iter().cycle().skip(first);
+        let measured = circle.next().unwrap_or_default();
+        let undo: Vec<Arguments> = circle.take(calls.len() - 1).collect();
+        let actor = bench.actor(what, Role::new(measured).undo(&undo))?;
+        if first != 0 {
+            actor.take_registers_of(&waiter).map_err(problem(what))?;
+        }
+        let [records] = bench.act(what, [actor])?;
+        sum += bench.cost(what, &own(&records), 0)?;
+    }
+    figure(what, sum);
+    Ok(())
 }
 
 /// Measures mapping and unmapping, in the other address space.
