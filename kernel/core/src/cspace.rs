@@ -7,11 +7,12 @@
 //!                                       ├───────────┤         ├──────────┤
 //!                                       │ empty     │         │ slot     │
 //! ```
-//! Look-up takes two steps, whatever the CSpace contains. No operation fills the slot at address 0, since 0 stands for
-//! "none" in many arguments; if the same node is also reached otherwise, a capability can be there, and be used.
-//! Whether a node serves as a root or as a second-level node
+//! Look-up takes two steps, whatever the CSpace contains. Whether a node serves as a root or as a second-level node
 //! depends on how it is reached, not on its kind: an entry of a root counts only while it holds a capability to a node
 //! of 256 slots, which each look-up checks. `NodeInstall` and `NodeRemove` change the entries of a root.
+//!
+//! No operation fills the slot at address 0, since 0 stands for "none" in many arguments. If its node is reached at
+//! another entry as well, a capability can come to be there, and can be used.
 //!
 //! Operations are documented in `tench_abi::Operation`. To change a CSpace through a capability to its root takes
 //! `WRITE`, to read it (`Copy`, `Mint` from it, `Identify`) `READ`; the thread's own CSpace takes neither.

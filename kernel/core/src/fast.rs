@@ -99,10 +99,11 @@ fn is_plain<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
     tag & 0xff <= MAX_WORDS as u64 && caps <= MAX_CAPS as u64 && k.get(thread).ipc_buffer != 0
 }
 
-/// Returns whether a long message moves a capability out of a run of frames, which the slow path does.
+/// Returns whether a long message may move capabilities, which the slow path does: it may have to take them out of runs
+/// of frames first.
 #[inline(always)]
-fn leaves_run<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
-    tag & 0xf00 != 0 && endpoint::moves(k, thread) && endpoint::moves_out_of_run(k, thread, Tag(tag))
+fn moves<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
+    tag & 0xf00 != 0 && endpoint::moves(k, thread)
 }
 
 /// Writes a long message into the receiver's registers, IPC buffer and slots.
@@ -139,7 +140,7 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
     let r = k.get(receiver);
     let next = r.next;
     let Some(reply) = r.fast_reply else { return Fast::Other(slot) };
-    if LONG && leaves_run(k, thread, tag) {
+    if LONG && moves(k, thread, tag) {
         return Fast::Slow;
     }
     let Some(standing) = help(k, thread) else { return Fast::Slow };
@@ -319,7 +320,7 @@ fn reply_and_wait<A: Arch, const LONG: bool>(
         wait_again(k, thread, endpoint, (caller, reply));
         return Fast::Resume(caller);
     }
-    if LONG && leaves_run(k, thread, tag) {
+    if LONG && moves(k, thread, tag) {
         return Fast::Slow;
     }
     // ── Point of no return ──

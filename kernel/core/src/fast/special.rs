@@ -6,8 +6,8 @@
 use tench_abi::{Rights, Tag};
 
 use super::{
-    FLAGS, Fast, Handoff, INVALID, REASON, deliver, hand_over_fault, help, is_long, is_plain, leaves_run, meet,
-    reply_at, slot as slot_at, uses_float_only, wait_again,
+    FLAGS, Fast, Handoff, INVALID, REASON, deliver, hand_over_fault, help, is_long, is_plain, meet, moves, reply_at,
+    slot as slot_at, uses_float_only, wait_again,
 };
 use crate::object::{Endpoint, Ref, Reply};
 use crate::slot::{Slot, flag};
@@ -56,7 +56,7 @@ fn reply_to_deferred<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<
     let Some(caller) = k.get(reply).caller else { return Fast::Slow };
     let c = k.get(caller);
     let (blockers, priority) = (c.blockers, c.priority);
-    if blockers != 0 || priority < 0 || leaves_run(k, thread, tag) {
+    if blockers != 0 || priority < 0 || moves(k, thread, tag) {
         return Fast::Slow;
     }
     // ── Point of no return ──
@@ -106,7 +106,7 @@ fn reply_and_wait<A: Arch>(
         return Fast::Slow;
     }
     let is_fault = blockers & blocker::FAULT != 0;
-    if leaves_run(k, thread, tag) {
+    if moves(k, thread, tag) {
         return Fast::Slow;
     }
     if is_fault && (is_long(tag) || !fault::lets_go_on(Tag(tag))) {
@@ -174,7 +174,7 @@ pub fn call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, ta
     let r = k.get(receiver);
     let next = r.next;
     let Some(reply) = reply_of_user_of_float(r) else { return Fast::Slow };
-    if leaves_run(k, thread, tag) {
+    if moves(k, thread, tag) {
         return Fast::Slow;
     }
     let Some(standing) = help(k, thread) else { return Fast::Slow };

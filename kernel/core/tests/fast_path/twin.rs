@@ -14,7 +14,7 @@ use tench_kernel::kernel::State;
 use tench_kernel::object::{Endpoint, Ref, SchedulingContext};
 use tench_kernel::slot::flag;
 use tench_kernel::thread::{Binding, Purpose, Thread, ThreadState, blocker};
-use tench_kernel::{helping, scheduler, timers};
+use tench_kernel::{float, helping, scheduler, timers};
 
 use super::world::World;
 
@@ -23,13 +23,18 @@ struct Entry {
     thread: Ref<Thread>,
     context: Option<Ref<SchedulingContext>>,
     uses_float: bool,
+    /// All threads that use the floating-point unit.
+    users_of_float: Vec<Ref<Thread>>,
 }
 
 impl Entry {
-    fn now(m: &mut Machine) -> Entry {
+    fn now(world: &mut World) -> Entry {
+        let m = &mut world.machine;
+        let uses_float = |m: &mut Machine, thread| m.thread(thread).blockers & blocker::FLOAT != 0;
+        let users = world.actors.iter().map(|actor| actor.thread).filter(|thread| uses_float(m, *thread)).collect();
         let thread = m.current();
-        let t = m.thread(thread);
-        Entry { thread, context: t.scheduling, uses_float: t.blockers & blocker::FLOAT != 0 }
+        let context = m.thread(thread).scheduling;
+        Entry { thread, context, uses_float: uses_float(m, thread), users_of_float: users }
     }
 }
 
@@ -51,8 +56,8 @@ impl Twin {
     /// or the slow one. Panics if the two differ.
     pub fn enter(&mut self, world: &mut World, keep_fast: bool, what: &str, act: impl Fn(&mut Machine)) {
         forget_idle(world);
+        let entry = Entry::now(world);
         let m = &mut world.machine;
-        let entry = Entry::now(m);
         assert!(!m.host().interrupted(), "{what}: an interrupt is pending");
         assert!(!scheduler::should_switch(&mut m.kernel()), "{what}: another thread should run");
         let equal_caller = caller_with_equals(m);
@@ -168,6 +173,12 @@ fn settle(world: &mut World, entry: &Entry) {
     let due = m.host().timer;
     assert!(timer.unwrap_or(u64::MAX) <= due.unwrap_or(u64::MAX), "the timer fires at {timer:?}, too late for {due:?}");
     settle_slices(m, entry);
+    // The fast path exchanges the registers of the unit at once; after the slow path, the thread's next use of the unit
+    // does.
+    let current = m.current();
+    if entry.users_of_float.contains(&current) && m.thread(current).blockers & blocker::FLOAT == 0 {
+        float::trap(&mut m.kernel());
+    }
     if left_float(m, entry) {
         let t = m.thread(entry.thread);
         t.blockers &= !blocker::FLOAT;
