@@ -52,6 +52,13 @@ fn leave_runs<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> bool
     !preemption_point::pass(k).is_deleted()
 }
 
+/// Returns whether a message moves a capability that is in a run.
+#[cold]
+#[inline(never)]
+pub fn moves_out_of_run<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> bool {
+    (0..tag.caps().min(MAX_CAPS)).any(|i| moved(k, thread, i).is_some_and(|slot| derivation::is_in_run(k, slot)))
+}
+
 /// Returns whether any of the capabilities that a thread's IPC buffer names is to be moved.
 #[inline]
 pub fn moves<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {

@@ -99,8 +99,7 @@ fn is_plain<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
     tag & 0xff <= MAX_WORDS as u64 && caps <= MAX_CAPS as u64 && k.get(thread).ipc_buffer != 0
 }
 
-/// Returns whether a long message may move capabilities, which the slow path does: it may have to take them out of runs
-/// of frames first.
+/// Returns whether a long message may move capabilities. Then [`special`] decides.
 #[inline(always)]
 fn moves<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
     tag & 0xf00 != 0 && endpoint::moves(k, thread)
@@ -141,7 +140,7 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
     let next = r.next;
     let Some(reply) = r.fast_reply else { return Fast::Other(slot) };
     if LONG && moves(k, thread, tag) {
-        return Fast::Slow;
+        return Fast::Other(slot);
     }
     let Some(standing) = help(k, thread) else { return Fast::Slow };
     // ── Point of no return ──
@@ -321,7 +320,7 @@ fn reply_and_wait<A: Arch, const LONG: bool>(
         return Fast::Resume(caller);
     }
     if LONG && moves(k, thread, tag) {
-        return Fast::Slow;
+        return Fast::Other(slot);
     }
     // ── Point of no return ──
     wait_again(k, thread, endpoint, (caller, reply));

@@ -1,5 +1,5 @@
-//! Fast paths of the less common messages: from and to threads that use the floating-point unit, with named reply
-//! objects, and to callers that the server has deferred.
+//! Fast paths of the less common messages: to and from threads that use the floating-point unit, with capabilities that
+//! are moved, with named reply objects, and to callers that the server has deferred.
 //!
 //! Each is entered from the path of the common case in [`fast`](super), which has written nothing.
 
@@ -56,7 +56,7 @@ fn reply_to_deferred<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<
     let Some(caller) = k.get(reply).caller else { return Fast::Slow };
     let c = k.get(caller);
     let (blockers, priority) = (c.blockers, c.priority);
-    if blockers != 0 || priority < 0 || moves(k, thread, tag) {
+    if blockers != 0 || priority < 0 || moves_out_of_run(k, thread, tag) {
         return Fast::Slow;
     }
     // ── Point of no return ──
@@ -106,7 +106,7 @@ fn reply_and_wait<A: Arch>(
         return Fast::Slow;
     }
     let is_fault = blockers & blocker::FAULT != 0;
-    if moves(k, thread, tag) {
+    if moves_out_of_run(k, thread, tag) {
         return Fast::Slow;
     }
     if is_fault && (is_long(tag) || !fault::lets_go_on(Tag(tag))) {
@@ -134,6 +134,12 @@ fn reply_and_wait<A: Arch>(
     if is_long(tag) { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
 }
 
+/// Returns whether a long message moves a capability out of a run of frames, which takes too long here.
+#[inline(always)]
+fn moves_out_of_run<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
+    moves(k, thread, tag) && endpoint::moves_out_of_run(k, thread, Tag(tag))
+}
+
 /// Returns the reply object with which a thread waits that uses the floating-point unit, if that is the only reason why
 /// it has no [`fast_reply`](Thread::fast_reply).
 #[inline(always)]
@@ -157,7 +163,8 @@ pub fn fault<A: Arch>(
     Some(next)
 }
 
-/// Fast path of `Call` through the capability in this slot, to a waiting server that uses the floating-point unit.
+/// Fast path of `Call` through the capability in this slot, to a waiting server, where [`call`](super::call) does not
+/// decide.
 #[inline(always)]
 pub fn call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
     let cap = &k.get(slot).cap;
@@ -173,15 +180,19 @@ pub fn call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, ta
     let receiver = unsafe { Ref::<Thread>::at_unchecked(head & !1) };
     let r = k.get(receiver);
     let next = r.next;
-    let Some(reply) = reply_of_user_of_float(r) else { return Fast::Slow };
-    if moves(k, thread, tag) {
+    let uses_float = r.fast_reply.is_none();
+    let reply = if uses_float { reply_of_user_of_float(r) } else { r.fast_reply };
+    let Some(reply) = reply else { return Fast::Slow };
+    if moves_out_of_run(k, thread, tag) {
         return Fast::Slow;
     }
     let Some(standing) = help(k, thread) else { return Fast::Slow };
     // ── Point of no return ──
     k.get(receiver).set_standing(standing);
     meet(k, thread, endpoint, receiver, (reply, next));
-    float::go_on(k, receiver);
+    if uses_float {
+        float::go_on(k, receiver);
+    }
     let handoff = Handoff { next: receiver, tag, badge };
     if is_long { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
 }
