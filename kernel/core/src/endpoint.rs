@@ -74,8 +74,8 @@ fn moved<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, i: usize) -> Option<Sl
     cspace::lookup_of(k, thread, u64::from(source & !IpcBuffer::MOVE)).ok()
 }
 
-/// Prepares a message for being moved, before anything is decided. Returns whether the thread still exists: there can be
-/// a preemption point.
+/// Prepares a message for being moved, before anything is decided. Returns whether the thread still exists: there can
+/// be a preemption point.
 #[inline]
 pub fn prepare_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> bool {
     tag.0 & 0xf00 == 0 || leave_runs(k, thread, tag)

@@ -22,7 +22,7 @@ pub const RECEIVE: u64 = 200;
 /// Number of these slots.
 pub const RECEIVE_SLOTS: u64 = 8;
 
-/// What lies in slot 0.
+/// The capability in slot 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zero {
     Nothing,

@@ -51,8 +51,8 @@ fn endpoint(bench: &Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures `foreign_message`: a foreign system call of a thread whose handler, in the other address space, waits at the
-/// thread's fault endpoint, and the handler's reply with one word of result, to the instruction after the call.
+/// Measures `foreign_message`: a foreign system call of a thread whose handler, in the other address space, waits at
+/// the thread's fault endpoint, and the handler's reply with one word of result, to the instruction after the call.
 fn foreign_message(bench: &Bench) -> Result<(), String> {
     let what = "foreign_message";
     let endpoint = make::<Endpoint>(0).map_err(problem(what))?;

@@ -73,8 +73,8 @@ impl Bench {
         self.figure_less(key, passages, 0)
     }
 
-    /// Prints the sum of the costs of the way there and the way back. `further` instructions of the programs lie between
-    /// the readings of the way back.
+    /// Prints the sum of the costs of the way there and the way back. `further` instructions of the programs lie
+    /// between the readings of the way back.
     fn round_trip(&self, key: &str, records: [&[RawRecord]; 2], further: u64) -> Result<(), String> {
         let [from, to] = records;
         let there = self.cost(key, &passages::across(from, to), 0)?;
