@@ -13,22 +13,27 @@
     \name:
 .endm
 
+// Stores or loads x4..x15 and x18..x29 in a place for registers.
+.macro most_pairs operation, base
+    \operation x4, x5, [\base, #32]
+    \operation x6, x7, [\base, #48]
+    \operation x8, x9, [\base, #64]
+    \operation x10, x11, [\base, #80]
+    \operation x12, x13, [\base, #96]
+    \operation x14, x15, [\base, #112]
+    \operation x18, x19, [\base, #144]
+    \operation x20, x21, [\base, #160]
+    \operation x22, x23, [\base, #176]
+    \operation x24, x25, [\base, #192]
+    \operation x26, x27, [\base, #208]
+    \operation x28, x29, [\base, #224]
+.endm
+
 // Saves x0..x15 and x18..x30, the stack pointer, program counter and flags. x16 and x17 are saved already.
 .macro save_all_but_16_17
     stp x0, x1, [sp, #0]
     stp x2, x3, [sp, #16]
-    stp x4, x5, [sp, #32]
-    stp x6, x7, [sp, #48]
-    stp x8, x9, [sp, #64]
-    stp x10, x11, [sp, #80]
-    stp x12, x13, [sp, #96]
-    stp x14, x15, [sp, #112]
-    stp x18, x19, [sp, #144]
-    stp x20, x21, [sp, #160]
-    stp x22, x23, [sp, #176]
-    stp x24, x25, [sp, #192]
-    stp x26, x27, [sp, #208]
-    stp x28, x29, [sp, #224]
+    most_pairs stp, sp
     mrs x16, sp_el0
     mrs x17, elr_el1
     stp x30, x16, [sp, #240]
@@ -249,19 +254,8 @@ resume_all:
     msr sp_el0, x16
     ldp x0, x1, [sp, #0]
     ldp x2, x3, [sp, #16]
-    ldp x4, x5, [sp, #32]
-    ldp x6, x7, [sp, #48]
-    ldp x8, x9, [sp, #64]
-    ldp x10, x11, [sp, #80]
-    ldp x12, x13, [sp, #96]
-    ldp x14, x15, [sp, #112]
+    most_pairs ldp, sp
     ldp x16, x17, [sp, #128]
-    ldp x18, x19, [sp, #144]
-    ldp x20, x21, [sp, #160]
-    ldp x22, x23, [sp, #176]
-    ldp x24, x25, [sp, #192]
-    ldp x26, x27, [sp, #208]
-    ldp x28, x29, [sp, #224]
     eret
 
 // x16 = the stack pointer that tench_switch stored.
@@ -326,18 +320,7 @@ upcall:
     cbnz x0, no_upcall
 
     // Point of no return.
-    stp x4, x5, [x16, #32]
-    stp x6, x7, [x16, #48]
-    stp x8, x9, [x16, #64]
-    stp x10, x11, [x16, #80]
-    stp x12, x13, [x16, #96]
-    stp x14, x15, [x16, #112]
-    stp x18, x19, [x16, #144]
-    stp x20, x21, [x16, #160]
-    stp x22, x23, [x16, #176]
-    stp x24, x25, [x16, #192]
-    stp x26, x27, [x16, #208]
-    stp x28, x29, [x16, #224]
+    most_pairs stp, x16
     mrs x0, sp_el0
     stp x30, x0, [x16, #240]
     ldr x3, [x3, #{TARGETS} + 8]    // stack, or 0 for the present one
@@ -395,18 +378,7 @@ upcall_return:
     msr sp_el0, x17
     ldp x0, x1, [x16, #0]
     ldp x2, x3, [x16, #16]
-    ldp x4, x5, [x16, #32]
-    ldp x6, x7, [x16, #48]
-    ldp x8, x9, [x16, #64]
-    ldp x10, x11, [x16, #80]
-    ldp x12, x13, [x16, #96]
-    ldp x14, x15, [x16, #112]
-    ldp x18, x19, [x16, #144]
-    ldp x20, x21, [x16, #160]
-    ldp x22, x23, [x16, #176]
-    ldp x24, x25, [x16, #192]
-    ldp x26, x27, [x16, #208]
-    ldp x28, x29, [x16, #224]
+    most_pairs ldp, x16
     ldp x16, x17, [x16, #128]
     eret
 .endif
