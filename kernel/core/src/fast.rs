@@ -50,7 +50,7 @@ pub enum Fast {
     /// Nothing was written. The slot holds an object of a less common kind, or the case is a less common one, so
     /// another function decides: [`notify`], [`receive_message`], or one of [`special`].
     Other(Ref<Slot>),
-    /// Nothing was written. [`special::reply_receive_named`] decides.
+    /// Nothing was written; [`special::reply_receive_named`] decides.
     Named,
     /// Nothing was written; the slow path decides.
     Slow,
@@ -279,6 +279,19 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     reply_and_wait::<A, LONG>(k, thread, slot, reply, tag)
 }
 
+/// Returns the endpoint in a slot if the capability has the right to receive, and no message waits there.
+#[inline(always)]
+fn free_endpoint<A: Arch>(k: &mut Kernel<A>, slot: Ref<Slot>) -> Option<Ref<Endpoint>> {
+    let cap = &k.get(slot).cap;
+    if cap.flags & flag::RECEIVABLE == 0 {
+        return None;
+    }
+    let object = cap.object;
+    // SAFETY: a live endpoint capability names a live endpoint.
+    let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
+    (k.get(endpoint).head == 0).then_some(endpoint)
+}
+
 /// Replies to the caller in `reply`, and waits for the next at the endpoint in `slot`, if no message waits there.
 #[inline(always)]
 fn reply_and_wait<A: Arch, const LONG: bool>(
@@ -288,16 +301,7 @@ fn reply_and_wait<A: Arch, const LONG: bool>(
     reply: Ref<Reply>,
     tag: u64,
 ) -> Fast {
-    let cap = &k.get(slot).cap;
-    if cap.flags & flag::RECEIVABLE == 0 {
-        return Fast::Slow;
-    }
-    let object = cap.object;
-    // SAFETY: a live endpoint capability names a live endpoint.
-    let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
-    if k.get(endpoint).head != 0 {
-        return Fast::Slow;
-    }
+    let Some(endpoint) = free_endpoint(k, slot) else { return Fast::Slow };
     let [standing, context] = k.get(thread).standing();
     if standing >= REASON {
         return Fast::Other(slot);
@@ -494,17 +498,10 @@ fn receive_specially<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u
 /// another empty one. (A signal of the bound notification would be a fast-path blocker.)
 #[inline(always)]
 pub fn receive_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
-    let cap = &k.get(slot).cap;
-    if cap.flags & flag::RECEIVABLE == 0 {
-        return Fast::Slow;
-    }
-    let object = cap.object;
-    // SAFETY: a live endpoint capability names a live endpoint.
-    let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
-    let is_empty = k.get(endpoint).head == 0;
+    let Some(endpoint) = free_endpoint(k, slot) else { return Fast::Slow };
     let t = k.get(thread);
     let (bound, flags, named) = (t.bound_reply, t.blockers, t.registers.x[11]);
-    if !is_empty || flags != 0 {
+    if flags != 0 {
         return Fast::Slow;
     }
     let reply = match tag & FLAGS {

@@ -6,11 +6,11 @@
 use tench_abi::{Rights, Tag};
 
 use super::{
-    FLAGS, Fast, Handoff, INVALID, REASON, deliver, hand_over_fault, help, is_long, is_plain, meet, moves, reply_at,
-    slot as slot_at, uses_float_only, wait_again,
+    FLAGS, Fast, Handoff, INVALID, REASON, deliver, free_endpoint, hand_over_fault, help, is_long, is_plain, meet,
+    moves, reply_at, slot as slot_at, uses_float_only, wait_again,
 };
 use crate::object::{Endpoint, Ref, Reply};
-use crate::slot::{Slot, flag};
+use crate::slot::Slot;
 use crate::thread::{Thread, blocker};
 use crate::{Arch, Kernel, endpoint, fault, float, helping, scheduler};
 
@@ -86,17 +86,10 @@ fn reply_and_wait<A: Arch>(
     reply: Ref<Reply>,
     tag: u64,
 ) -> Fast {
-    let cap = &k.get(slot).cap;
-    if cap.flags & flag::RECEIVABLE == 0 {
-        return Fast::Slow;
-    }
-    let object = cap.object;
-    // SAFETY: a live endpoint capability names a live endpoint.
-    let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
-    let is_empty = k.get(endpoint).head == 0;
+    let Some(endpoint) = free_endpoint(k, slot) else { return Fast::Slow };
     let [standing, context] = k.get(thread).standing();
     let uses_float = uses_float_only(standing);
-    if !is_empty || standing >= REASON && !uses_float {
+    if standing >= REASON && !uses_float {
         return Fast::Slow;
     }
     let Some(caller) = k.get(reply).caller else { return Fast::Slow };
