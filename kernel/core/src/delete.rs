@@ -44,10 +44,11 @@ const BUDGET: isize = 1200;
 /// Cost of removing a capability, in instructions.
 const REMOVE_COST: isize = 300;
 /// Cost of removing a page together with its run.
-const REMOVE_PAGE_COST: isize = 30;
-/// Cost of removing untyped memory in a large tree, where each subtree stores how far it reaches, or of taking a page
-/// out of the middle of a run.
+const REMOVE_PAGE_COST: isize = 22;
+/// Cost of removing untyped memory in a large tree, where each subtree stores how far it reaches.
 const REMOVE_UNTYPED_COST: isize = 600;
+/// Cost of removing a page that divides its run in a large tree: one or two nodes are entered into the tree.
+const DIVIDE_RUN_COST: isize = 1000;
 /// Cost of a step of an object's end while the object is not in use.
 const FINALISE_COST: isize = 100;
 /// Cost of a step where a thread waits, an interrupt is bound or memory is mapped.
@@ -65,7 +66,8 @@ fn affords(budget: &mut isize, cost: isize) -> bool {
 }
 
 // After a preemption point each step can be begun.
-const _: () = assert!(REMOVE_COST <= REMOVE_UNTYPED_COST && REMOVE_UNTYPED_COST <= BUDGET);
+const _: () = assert!(REMOVE_COST <= REMOVE_UNTYPED_COST && REMOVE_UNTYPED_COST <= DIVIDE_RUN_COST);
+const _: () = assert!(DIVIDE_RUN_COST <= BUDGET);
 const _: () = assert!(FINALISE_COST <= END_USE_COST && END_USE_COST <= BUDGET && containers::STOP_COST <= BUDGET);
 
 /// The outcome of a step.
@@ -387,7 +389,8 @@ fn remove_pages<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, end: usize, budget
         {
             break Some(victim);
         }
-        let most = if links.continues != 0 { (*budget / REMOVE_PAGE_COST).max(1) as usize } else { 1 };
+        let pages = ((*budget - REMOVE_COST) / REMOVE_PAGE_COST).max(1) as usize;
+        let most = if links.continues != 0 { pages } else { 1 };
         let count = runs::remove_first(k, victim, most, |k, node| {
             let cap = &mut k.slot(node).cap;
             let stays = cap.flags & flag::EMBEDDED != 0 || cap.object >= end;
@@ -461,8 +464,13 @@ fn unbind_embedded<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
 
 /// Does one step of emptying a slot that does not hold the last capability to a container.
 fn remove_simple<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> Step {
-    let is_dear = k.slot(slot).cap.kind as u8 == Kind::Untyped as u8 || derivation::is_in_run(k, slot);
-    let cost = if is_dear { REMOVE_UNTYPED_COST } else { REMOVE_COST };
+    let cap = &k.slot(slot).cap;
+    let (kind, stays) = (cap.kind, cap.is_exported());
+    let cost = match kind {
+        Kind::Untyped => REMOVE_UNTYPED_COST,
+        _ if !stays && derivation::divides_run(k, slot) => DIVIDE_RUN_COST,
+        _ => REMOVE_COST,
+    };
     if !affords(budget, cost) {
         return Step::Pending;
     }

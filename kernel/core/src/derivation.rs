@@ -244,9 +244,29 @@ pub fn leave_run<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
 #[cold]
 #[inline(never)]
 fn stand_alone<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
-    let object = k.slot(slot).cap.object;
-    let gap = tree::gap(k, |k, node| k.slot(node).cap.object <= object);
+    let gap = gap_around_run(k, slot);
     runs::stand_alone(k, slot, gap);
+}
+
+/// Returns the first capability of the run that the capability in a slot is in, and the first capability of the tree
+/// behind the run.
+fn gap_around_run<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Gap {
+    let object = k.slot(slot).cap.object;
+    tree::gap(k, |k, node| k.slot(node).cap.object <= object)
+}
+
+/// Prepares a capability of a run for being unlinked. Returns `false` if it is unlinked already.
+#[cold]
+#[inline(never)]
+fn prepare_removal<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
+    let gap = gap_around_run(k, slot);
+    runs::prepare_removal(k, slot, gap)
+}
+
+/// Returns whether removing the capability in a slot divides a run.
+#[inline(always)]
+pub fn divides_run<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
+    runs::is_in_run(k, slot) && !runs::is_removable(k, slot)
 }
 
 /// Moves a capability to an empty slot. Its place in the order does not change.
@@ -261,11 +281,11 @@ pub fn replace<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
 /// Empties a slot. If it held the last child of an untyped, resets the untyped's watermark to 0.
 #[inline(always)]
 pub fn remove<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
-    if runs::is_in_run(k, slot) && !runs::is_removable(k, slot) {
-        stand_alone(k, slot);
-    }
+    let is_linked = !divides_run(k, slot) || prepare_removal(k, slot);
     let Slot { cap: Cap { object, .. }, links: Links { previous, next, .. } } = *k.slot(slot);
-    tree::remove(k, slot);
+    if is_linked {
+        tree::remove(k, slot);
+    }
     k.slot(slot).cap = Cap::NULL;
     k.state().removed += 1;
     reset_watermark(k, object, previous, next);

@@ -17,6 +17,7 @@ mod powers;
 mod receiving;
 mod remote;
 mod retype;
+mod runs;
 mod slices;
 mod split;
 mod tree;

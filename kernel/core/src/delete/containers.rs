@@ -32,7 +32,7 @@ use crate::thread::{BINDINGS, THREAD_OFFSET, Thread};
 use crate::{Arch, Kernel, cspace, derivation, mapping, thread, tree};
 
 /// Cost of examining a slot, in instructions.
-const SLOT_COST: isize = 8;
+const SLOT_COST: isize = 10;
 
 /// Cost of stopping a thread: the highest of all, since the thread may wait with a deadline among many others. It is
 /// followed by a preemption point.

@@ -115,6 +115,37 @@ pub fn shorten<N: Nodes>(t: &mut N, node: SlotRef) {
     }
 }
 
+/// Prepares a node of a run that is not [removable](is_removable) for [`remove`](super::remove). Returns `false` if that
+/// unlinked the node already. `gap` is as in [`stand_alone`].
+pub fn prepare_removal<N: Nodes>(t: &mut N, node: SlotRef, gap: Gap) -> bool {
+    let is_member = is_member(t, node);
+    if is_member {
+        remove_member(t, node, gap);
+    } else {
+        stand_alone(t, node, gap);
+    }
+    !is_member
+}
+
+/// Unlinks a member of a run which is not the last node of the run or has followers. What comes next takes its place:
+/// its first follower, or else the rest of the run.
+fn remove_member<N: Nodes>(t: &mut N, node: SlotRef, (before, behind): Gap) {
+    let links = core::mem::take(t.links(node));
+    if let Some(previous) = SlotRef::new(links.previous) {
+        let previous = t.links(previous);
+        (previous.next, previous.continues) = (links.next, 0);
+    }
+    let Some(next) = SlotRef::new(links.next) else { return };
+    t.links(next).previous = links.previous;
+    enter(t, next, (before, behind));
+    if let Some(rest) = after(node)
+        && links.continues != 0
+        && rest != next
+    {
+        enter(t, rest, (Some(next), behind));
+    }
+}
+
 /// Unlinks the first of a run, which is [removable](is_removable), and up to `most - 1` members after it, until one has
 /// followers or `stays`. Returns how many were unlinked. None of the nodes has an end.
 #[inline]

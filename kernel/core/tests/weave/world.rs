@@ -112,7 +112,7 @@ pub mod slots {
     pub const SHARES: u64 = 101;
     /// Untyped with frames.
     pub const LENDER: u64 = 188;
-    /// Six frames of that untyped. The second and the fourth are exported.
+    /// Five frames of that untyped. The second and the fourth are exported.
     pub const LENT: u64 = 189;
     /// Node with an exported capability.
     pub const KEEPER: u64 = 195;
@@ -281,7 +281,7 @@ fn make_copies(m: &mut Machine) {
 /// Makes frames, two of them exported.
 fn make_exports(m: &mut Machine) {
     m.retype(p::POOL, Kind::Untyped, 15, 1, p::LENDER).ok();
-    m.retype(p::LENDER, Kind::Frame, 12, 6, p::LENT).ok();
+    m.retype(p::LENDER, Kind::Frame, 12, 5, p::LENT).ok();
     for address in [p::LENT + 1, p::LENT + 3] {
         m.call(Operation::KernelExport, &[KERNEL, 0, address]).ok();
     }

@@ -5,8 +5,8 @@ use tench::abi::fault::{Class, reply};
 use tench::abi::message::MAX_WORDS;
 use tench::abi::{Operation, Tag};
 use tench::sys::{
-    Cap, CapAddress, Endpoint, Error, Frame, Instant, MapFlags, Message, OWN_CSPACE, PageTable, Reply,
-    SchedulingContext, Thread, Wait,
+    Cap, CapAddress, Endpoint, Error, Frame, Instant, Kind, MapFlags, Message, OWN_CSPACE, PageTable, Placement, Reply,
+    SchedulingContext, Thread, Untyped, Wait,
 };
 
 use super::threads::{Code, Home, Victim};
@@ -122,6 +122,45 @@ pub fn replies(arena: &mut Arena) -> Result<(), Error> {
                 Cap::<Frame>::new(CapAddress(from)).move_to(CapAddress(to))?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Takes pages out of the middle of runs, among a hundred thousand objects: by messages that move four of them, both ways
+/// at once, and by deleting, moving and copying single ones.
+pub fn runs(arena: &mut Arena) -> Result<(), Error> {
+    const PAGES: u32 = 64;
+    let cspaces = arena.cspaces()?;
+    arena.fill(cspaces, Kind::Notification, 0)?;
+    let (server, caller, endpoint) = pair(arena)?;
+    let memory = arena.make::<Untyped>(20)?;
+    let (first, back) = (arena.slots(PAGES), [(); 4].map(|()| arena.slot().0));
+    let at = u64::from(endpoint.address().0);
+    let page = |i: u32| first.0 + i;
+    server.call(Operation::Receive, &[at, 0])?;
+    for round in 0..8 {
+        memory.retype_many(Kind::Frame, 12, u64::from(PAGES), Placement::Watermark, OWN_CSPACE, first)?;
+        let from = |i: u32| [2, 5, 7, 11].map(|next| page(16 * i + next));
+        arena.write_ipc_buffer(0, [0; 4], back);
+        arena.write_ipc_buffer(1, moved(from(round % 2)), [0; 4]);
+        caller.call(Operation::Call, &[at, LONGEST])?;
+        // The reply moves four others out of the middle.
+        arena.write_ipc_buffer(0, moved(from(2)), [0; 4]);
+        arena.write_ipc_buffer(1, [0; 4], from(round % 2));
+        server.call(Operation::ReplyReceive, &[at, LONGEST])?;
+        for i in (3 * 16..PAGES).step_by(3) {
+            let frame = Cap::<Frame>::new(CapAddress(page(i)));
+            match (i / 3 + round) % 3 {
+                0 => drop(frame.delete()?),
+                1 => drop(frame.move_to(CapAddress(page(16 * 2 + 2)))?.move_to(CapAddress(page(i)))?),
+                _ => {
+                    frame.copy_to(CapAddress(page(16 * 2 + 5)))?;
+                    frame.delete()?;
+                    Cap::<Frame>::new(CapAddress(page(16 * 2 + 5))).delete()?;
+                }
+            }
+        }
+        memory.revoke()?;
     }
     Ok(())
 }

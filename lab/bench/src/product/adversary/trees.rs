@@ -20,13 +20,12 @@ fn address_of(cspaces: [Cap<CapNode>; 2], i: usize) -> (Cap<CapNode>, CapAddress
 }
 
 impl Arena {
-    fn cspaces(&mut self) -> Result<[Cap<CapNode>; 2], Error> {
+    pub fn cspaces(&mut self) -> Result<[Cap<CapNode>; 2], Error> {
         Ok([self.cspace(NODES)?, self.cspace(NODES)?])
     }
 
-    /// Makes many objects, and deletes every seventh at random slots.
-    fn many(&mut self, kind: Kind, size: u64) -> Result<(), Error> {
-        let cspaces = self.cspaces()?;
+    /// Makes many objects. Returns the memory that they are made of.
+    pub fn fill(&mut self, cspaces: [Cap<CapNode>; 2], kind: Kind, size: u64) -> Result<Cap<Untyped>, Error> {
         let memory = self.make::<Untyped>(24)?;
         for first in (0..MANY).step_by(NODE_SLOTS) {
             let (cspace, address) = address_of(cspaces, first);
@@ -39,6 +38,13 @@ impl Arena {
                 address,
             )?;
         }
+        Ok(memory)
+    }
+
+    /// Makes many objects, and deletes every seventh at random slots.
+    fn many(&mut self, kind: Kind, size: u64) -> Result<(), Error> {
+        let cspaces = self.cspaces()?;
+        let memory = self.fill(cspaces, kind, size)?;
         let first = self.random.index(MANY);
         for i in (0..MANY).step_by(7) {
             let (cspace, address) = address_of(cspaces, (first + i * 31) % MANY);
