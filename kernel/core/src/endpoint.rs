@@ -468,17 +468,40 @@ pub fn transfer_message<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receive
 /// Moves a message of which a part lies in the IPC buffer.
 #[inline(never)]
 pub fn transfer_long<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, tag: Tag) {
-    let (mut length, mut arrived) = (tag.length(), 0);
-    transfer_registers(k, sender, receiver, length);
+    transfer_registers(k, sender, receiver, tag.length());
+    k.get(receiver).registers.x[1] = transfer_rest(k, sender, receiver, tag).0;
+}
+
+/// Moves the words of a message beyond the registers, and its capabilities. Returns the tag of what has arrived.
+#[inline(never)]
+pub fn transfer_rest<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, tag: Tag) -> Tag {
+    let arrived = Tag::new(tag.label(), tag.length());
     match (Buffer::of(k, sender), Buffer::of(k, receiver)) {
         (Some(from), Some(to)) => {
-            from.copy_words(k, to, length);
-            arrived = transfer_caps(k, (sender, from), (receiver, to), tag.caps());
+            from.copy_words(k, to, tag.length());
+            arrived.with_caps(transfer_caps(k, (sender, from), (receiver, to), tag.caps()))
         }
-        // The rest of the buffer would hold words of an earlier message.
-        _ => length = length.min(REGISTER_WORDS),
+        _ => without_rest(arrived),
     }
-    k.get(receiver).registers.x[1] = Tag::new(tag.label(), length).with_caps(arrived).0;
+}
+
+/// Moves the words of a message beyond the registers. Returns the tag of what has arrived.
+#[inline(always)]
+pub fn transfer_words<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, tag: Tag) -> Tag {
+    match (Buffer::of(k, sender), Buffer::of(k, receiver)) {
+        (Some(from), Some(to)) => {
+            from.copy_words(k, to, tag.length());
+            tag
+        }
+        _ => without_rest(tag),
+    }
+}
+
+/// Returns the tag of a message between threads of which one has no IPC buffer. (The rest of the other's buffer would
+/// hold words of an earlier message.)
+const fn without_rest(tag: Tag) -> Tag {
+    let length = tag.length();
+    Tag::new(tag.label(), if length < REGISTER_WORDS { length } else { REGISTER_WORDS })
 }
 
 /// Moves the words in registers. Registers beyond the message's length become 0.

@@ -91,63 +91,89 @@ pub const fn is_long(tag: u64) -> bool {
     tag & SHAPE > REGISTER_WORDS as u64
 }
 
-/// Returns whether a long message has no flags and no excess of words and capabilities, and its thread has an IPC
-/// buffer.
+/// Returns whether a message has more than words, or too many.
+#[inline(always)]
+pub const fn is_special(tag: u64) -> bool {
+    tag & SHAPE > MAX_WORDS as u64
+}
+
+/// Returns whether a message has no flags, no excess of words and capabilities, and its thread an IPC buffer if it has
+/// capabilities.
 #[inline(always)]
 fn is_plain<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
     let caps = tag >> 8 & 0xff;
     tag & 0xff <= MAX_WORDS as u64 && caps <= MAX_CAPS as u64 && k.get(thread).ipc_buffer != 0
 }
 
-/// Returns whether a long message may move capabilities. Then [`special`] decides.
-#[inline(always)]
-fn moves<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
-    tag & 0xf00 != 0 && endpoint::moves(k, thread)
-}
-
-/// Writes a long message into the receiver's registers, IPC buffer and slots.
+/// Moves the words of a long message beyond the registers, and hands over to its receiver.
 #[inline(always)]
 fn deliver<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, handoff: Handoff) -> Fast {
-    let Handoff { next, tag, badge } = handoff;
-    endpoint::transfer_long(k, from, next, Tag(tag));
-    let x = &mut k.get(next).registers.x;
-    (x[0], x[10]) = (0, badge);
-    Fast::Resume(next)
+    let Tag(tag) = endpoint::transfer_words(k, from, handoff.next, Tag(handoff.tag));
+    Fast::HandOff(Handoff { tag, ..handoff })
 }
 
-/// Fast path of `Call` to a waiting server. `LONG` is the value of [`is_long`] for the tag.
+/// Returns the slot at `address` if it holds a capability with which an endpoint can be called. The error is the result
+/// of the fast path.
 #[inline(always)]
-pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
-    let Some(slot) = slot(k, thread, address) else { return INVALID };
+fn callable<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Result<Ref<Slot>, Fast> {
+    let slot = slot(k, thread, address).ok_or(INVALID)?;
     let cap = &k.get(slot).cap;
-    if cap.flags & flag::CALLABLE == 0 {
-        return if cap.kind == Kind::Null { INVALID } else { Fast::Slow };
+    if cap.flags & flag::CALLABLE != 0 {
+        Ok(slot)
+    } else if cap.kind == Kind::Null {
+        Err(INVALID)
+    } else {
+        Err(Fast::Slow)
     }
-    let (object, badge) = (cap.object, cap.badge);
-    let may_grant = cap.allows(Rights::GRANT);
-    if LONG && (!is_plain(k, thread, tag) || (tag & 0xf00 != 0 && !may_grant)) {
-        return Fast::Slow;
-    }
+}
+
+/// Returns the endpoint that a callable capability names, at `object`, and the first thread that waits there.
+#[inline(always)]
+fn receiver<A: Arch>(k: &mut Kernel<A>, object: usize) -> Option<(Ref<Endpoint>, Ref<Thread>)> {
     // SAFETY: a live endpoint capability names a live endpoint.
     let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
     let head = k.get(endpoint).head;
     if head & 1 == 0 {
-        return Fast::Slow;
+        return None;
     }
     // SAFETY: an odd head is a live receiver's address plus 1.
-    let receiver = unsafe { Ref::<Thread>::at_unchecked(head & !1) };
+    Some((endpoint, unsafe { Ref::<Thread>::at_unchecked(head & !1) }))
+}
+
+/// Fast path of `Call` to a waiting server, with words only. `LONG` is the value of [`is_long`] for the tag.
+#[inline(always)]
+pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
+    let slot = match callable(k, thread, address) {
+        Ok(slot) => slot,
+        Err(fast) => return fast,
+    };
+    let cap = &k.get(slot).cap;
+    let (object, badge) = (cap.object, cap.badge);
+    let Some((endpoint, receiver)) = receiver(k, object) else { return Fast::Slow };
     let r = k.get(receiver);
     let next = r.next;
     let Some(reply) = r.fast_reply else { return Fast::Other(slot) };
-    if LONG && moves(k, thread, tag) {
-        return Fast::Other(slot);
-    }
     let Some(standing) = help(k, thread) else { return Fast::Slow };
     // ── Point of no return ──
     k.get(receiver).set_standing(standing);
     meet(k, thread, endpoint, receiver, (reply, next));
     let handoff = Handoff { next: receiver, tag, badge };
     if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
+}
+
+/// Fast path of `Call` with a [special](is_special) tag: [`special::call`] decides if there is a server that waits.
+#[inline(always)]
+pub fn call_specially<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
+    match callable(k, thread, address) {
+        Ok(slot) => {
+            if is_plain(k, thread, tag) {
+                Fast::Other(slot)
+            } else {
+                Fast::Slow
+            }
+        }
+        Err(fast) => fast,
+    }
 }
 
 /// Bound below which the first word of [`Thread::standing`] contains no fast-path blocker: the blockers are the bits
@@ -217,20 +243,12 @@ fn meet<A: Arch>(
 /// runs next, on the faulting thread's context. On `None`, nothing was written.
 #[inline]
 pub fn fault<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> Option<Ref<Thread>> {
-    let t = k.get(thread);
-    let cap = &t.bindings[Binding::fault(class) as usize].cap;
+    let cap = &k.get(thread).bindings[Binding::fault(class) as usize].cap;
     if cap.flags & flag::CALLABLE == 0 {
         return None;
     }
     let (object, badge) = (cap.object, cap.badge);
-    // SAFETY: a live endpoint capability names a live endpoint.
-    let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
-    let head = k.get(endpoint).head;
-    if head & 1 == 0 {
-        return None;
-    }
-    // SAFETY: an odd head is a live receiver's address plus 1.
-    let receiver = unsafe { Ref::<Thread>::at_unchecked(head & !1) };
+    let (endpoint, receiver) = receiver(k, object)?;
     match k.get(receiver).fast_reply {
         Some(reply) => hand_over_fault(k, thread, (endpoint, badge), (receiver, reply)),
         None => special::fault(k, thread, (endpoint, badge), receiver),
@@ -262,8 +280,8 @@ fn hand_over_fault<A: Arch>(
     Some(handler)
 }
 
-/// Fast path of `ReplyReceive` to a caller that can run at once, if no message waits. `LONG` is the value of
-/// [`is_long`] for the tag.
+/// Fast path of `ReplyReceive` with words only to a caller that can run at once, if no message waits. `LONG` is the
+/// value of [`is_long`] for the tag.
 #[inline(always)]
 pub fn reply_receive<A: Arch, const LONG: bool>(
     k: &mut Kernel<A>,
@@ -271,12 +289,19 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     address: u64,
     tag: u64,
 ) -> Fast {
-    if LONG && !is_plain(k, thread, tag) {
-        return if tag & FLAGS == Tag::REPLY { Fast::Named } else { Fast::Slow };
-    }
     let Some(slot) = slot(k, thread, address) else { return INVALID };
     let Some(reply) = k.get(thread).bound_reply else { return Fast::Slow };
     reply_and_wait::<A, LONG>(k, thread, slot, reply, tag)
+}
+
+/// Fast path of `ReplyReceive` with a [special](is_special) tag: [`special`] decides if no message waits.
+#[inline(always)]
+pub fn reply_receive_specially<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
+    if !is_plain(k, thread, tag) {
+        return if tag & FLAGS == Tag::REPLY { Fast::Named } else { Fast::Slow };
+    }
+    let Some(slot) = slot(k, thread, address) else { return INVALID };
+    if free_endpoint(k, slot).is_some() { Fast::Other(slot) } else { Fast::Slow }
 }
 
 /// Returns the endpoint in a slot if the capability has the right to receive, and no message waits there.
@@ -322,9 +347,6 @@ fn reply_and_wait<A: Arch, const LONG: bool>(
         fault::apply_resuming_reply(k, caller, thread, Tag(tag));
         wait_again(k, thread, endpoint, (caller, reply));
         return Fast::Resume(caller);
-    }
-    if LONG && moves(k, thread, tag) {
-        return Fast::Other(slot);
     }
     // ── Point of no return ──
     wait_again(k, thread, endpoint, (caller, reply));

@@ -58,7 +58,10 @@ impl Buffer {
     /// Copies the message words from `REGISTER_WORDS` up to `length` to another buffer.
     #[inline]
     pub fn copy_words<A: Arch>(self, k: &mut Kernel<A>, to: Buffer, length: usize) {
-        let words = length.min(MAX_WORDS).saturating_sub(REGISTER_WORDS);
+        if length <= REGISTER_WORDS {
+            return;
+        }
+        let words = length.min(MAX_WORDS) - REGISTER_WORDS;
         let first = offset_of!(IpcBuffer, words) + REGISTER_WORDS * size_of::<u64>();
         // SAFETY: at most 56 words behind the first eight of each buffer. Buffers are aligned to their size, so two of
         // them are identical or disjoint; no reference to either exists.

@@ -15,7 +15,7 @@ use core::ptr::NonNull;
 
 use tench_abi::Operation;
 use tench_abi::fault::{Class, Registers, Report};
-use tench_abi::message::IpcBuffer;
+use tench_abi::message::{IpcBuffer, REGISTER_WORDS};
 use tench_abi::object::entry_path;
 use tench_kernel::latency_tracer::{self, LatencyTracer, edge};
 use tench_kernel::slot::Slot;
@@ -128,13 +128,23 @@ fn enter(address: usize) -> Kernel<Machine> {
     kernel
 }
 
-/// Continues with the partner of a fast message: address space, thread pointer, message, registers, user mode. With
-/// `EMPTY`, the message has no words.
+/// How many words the messages of a fast path have.
+mod words {
+    /// None.
+    pub const NONE: u8 = 0;
+    /// As many as fit into registers.
+    pub const SHORT: u8 = 1;
+    /// Any number.
+    pub const ANY: u8 = 2;
+}
+
+/// Continues with the partner of a fast message with `WORDS` words: address space, thread pointer, message, registers,
+/// user mode.
 ///
 /// # Safety
 /// `handoff` came from [`fast`] for the thread at `old`, whose registers were saved by the entry of this trap.
 #[inline(always)]
-unsafe fn hand_off<const EMPTY: bool>(handoff: fast::Handoff, old: usize) -> ! {
+unsafe fn hand_off<const WORDS: u8>(handoff: fast::Handoff, old: usize) -> ! {
     // SAFETY: leaves the kernel for user mode with the state of a live thread. The stack below `old` is abandoned,
     // since it is not needed any more.
     unsafe {
@@ -144,8 +154,13 @@ unsafe fn hand_off<const EMPTY: bool>(handoff: fast::Handoff, old: usize) -> ! {
             "ldr x16, [x8, #{SPACE}]",
             "msr ttbr0_el1, x16",
             "mov sp, x8",
-            ".if {EMPTY} == 0",
+            ".if {WORDS} != {NONE}",
             "and x16, x1, #0xff",
+            ".if {WORDS} == {ANY}",
+            "mov x17, #{REGISTERS}",
+            "cmp x16, x17",
+            "csel x16, x16, x17, lo",
+            ".endif",
             "ldp x4, x5, [x2, #32]",
             "ldp x6, x7, [x2, #48]",
             "ldp x8, x9, [x2, #64]",
@@ -189,7 +204,10 @@ unsafe fn hand_off<const EMPTY: bool>(handoff: fast::Handoff, old: usize) -> ! {
             in("x2") old,
             in("x1") handoff.tag,
             in("x10") handoff.badge,
-            EMPTY = const EMPTY as usize,
+            WORDS = const WORDS,
+            NONE = const words::NONE,
+            ANY = const words::ANY,
+            REGISTERS = const REGISTER_WORDS,
             SPACE = const offset_of!(Thread, space_register),
             SP = const offset_of!(Registers, sp),
             POINTER = const offset_of!(Registers, thread_pointer),
@@ -284,12 +302,12 @@ macro_rules! go_on_in {
 /// `fast` is the result for this trap's system call, number `OPERATION`, of the thread at `old`, with these `x0` and
 /// `x1`.
 #[inline(always)]
-unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, address: u64, tag: u64, old: usize) -> ! {
+unsafe fn conclude<const OPERATION: u64, const WORDS: u8>(fast: fast::Fast, address: u64, tag: u64, old: usize) -> ! {
     match fast {
         // SAFETY: the hand-off is for this trap's thread.
         fast::Fast::HandOff(handoff) => unsafe {
             latency_tracer::end_interval(&mut token(), edge::HAND_OFF);
-            hand_off::<EMPTY>(handoff, old)
+            hand_off::<WORDS>(handoff, old)
         },
         // SAFETY: the code is for this trap's thread.
         fast::Fast::Return(code) => unsafe {
@@ -329,10 +347,13 @@ unsafe extern "C" fn tench_begin(next: usize, _: u64, old: usize) -> ! {
     unsafe { resume(thread(next), old) }
 }
 
-/// Defines the three functions of an operation that sends a message: without words, with words in registers, and with
-/// more. They are entered with the caller's `x0`, `x1` and thread.
+/// Defines the four functions of an operation that sends a message: without words, with words in registers, with more,
+/// and with more than words. They are entered with the caller's `x0`, `x1` and thread.
 macro_rules! messages {
-    ($operation:ident, $path:ident, $empty:ident, $words:ident = $words_name:literal, $long:ident = $long_name:literal) => {
+    (
+        $operation:ident, $path:ident, $special_path:ident, $empty:ident, $words:ident = $words_name:literal,
+        $long:ident = $long_name:literal, $special:ident = $special_name:literal
+    ) => {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $empty(address: u64, tag: u64, old: usize) -> ! {
             if tag & fast::SHAPE != 0 {
@@ -340,7 +361,7 @@ macro_rules! messages {
             }
             let fast = fast::$path::<_, false>(&mut token(), thread(old), address, tag);
             // SAFETY: this is the trap's thread and system call.
-            unsafe { conclude::<{ Operation::$operation as u64 }, true>(fast, address, tag, old) }
+            unsafe { conclude::<{ Operation::$operation as u64 }, { words::NONE }>(fast, address, tag, old) }
         }
 
         #[unsafe(no_mangle)]
@@ -350,25 +371,45 @@ macro_rules! messages {
             }
             let fast = fast::$path::<_, false>(&mut token(), thread(old), address, tag);
             // SAFETY: this is the trap's thread and system call.
-            unsafe { conclude::<{ Operation::$operation as u64 }, false>(fast, address, tag, old) }
+            unsafe { conclude::<{ Operation::$operation as u64 }, { words::SHORT }>(fast, address, tag, old) }
         }
 
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $long(address: u64, tag: u64, old: usize) -> ! {
+            if fast::is_special(tag) {
+                go_on_in!($special_name, address, tag, old)
+            }
             let fast = fast::$path::<_, true>(&mut token(), thread(old), address, tag);
             // SAFETY: this is the trap's thread and system call.
-            unsafe { conclude::<{ Operation::$operation as u64 }, false>(fast, address, tag, old) }
+            unsafe { conclude::<{ Operation::$operation as u64 }, { words::ANY }>(fast, address, tag, old) }
+        }
+
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $special(address: u64, tag: u64, old: usize) -> ! {
+            let fast = fast::$special_path(&mut token(), thread(old), address, tag);
+            // SAFETY: this is the trap's thread and system call.
+            unsafe { conclude::<{ Operation::$operation as u64 }, { words::ANY }>(fast, address, tag, old) }
         }
     };
 }
 
-messages!(Call, call, tench_fast_call, tench_call_words = "tench_call_words", tench_call_long = "tench_call_long");
+messages!(
+    Call,
+    call,
+    call_specially,
+    tench_fast_call,
+    tench_call_words = "tench_call_words",
+    tench_call_long = "tench_call_long",
+    tench_call_specially = "tench_call_specially"
+);
 messages!(
     ReplyReceive,
     reply_receive,
+    reply_receive_specially,
     tench_fast_reply_receive,
     tench_reply_receive_words = "tench_reply_receive_words",
-    tench_reply_receive_long = "tench_reply_receive_long"
+    tench_reply_receive_long = "tench_reply_receive_long",
+    tench_reply_receive_specially = "tench_reply_receive_specially"
 );
 
 /// Fast path of a less common `ReplyReceive`, entered likewise.
@@ -376,7 +417,7 @@ messages!(
 unsafe extern "C" fn tench_reply_receive_special(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::special::reply_receive(&mut token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::ReplyReceive as u64 }, false>(fast, address, tag, old) }
+    unsafe { conclude::<{ Operation::ReplyReceive as u64 }, { words::ANY }>(fast, address, tag, old) }
 }
 
 /// Fast path of `ReplyReceive` with a named reply object, entered likewise.
@@ -384,7 +425,7 @@ unsafe extern "C" fn tench_reply_receive_special(address: u64, tag: u64, old: us
 unsafe extern "C" fn tench_reply_receive_named(address: u64, tag: u64, old: usize) -> ! {
     let fast = fast::special::reply_receive_named(&mut token(), thread(old), address, tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::ReplyReceive as u64 }, false>(fast, address, tag, old) }
+    unsafe { conclude::<{ Operation::ReplyReceive as u64 }, { words::ANY }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Call` to a server that uses the floating-point unit, entered likewise.
@@ -392,7 +433,7 @@ unsafe extern "C" fn tench_reply_receive_named(address: u64, tag: u64, old: usiz
 unsafe extern "C" fn tench_call_special(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::special::call(&mut token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::Call as u64 }, false>(fast, address, tag, old) }
+    unsafe { conclude::<{ Operation::Call as u64 }, { words::ANY }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Signal`, entered likewise.
@@ -400,7 +441,7 @@ unsafe extern "C" fn tench_call_special(address: u64, tag: u64, old: usize, slot
 unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> ! {
     let fast = fast::signal(&mut token(), thread(old), address);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::Signal as u64 }, true>(fast, address, tag, old) }
+    unsafe { conclude::<{ Operation::Signal as u64 }, { words::NONE }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Signal` to an object other than a notification, entered likewise.
@@ -408,7 +449,7 @@ unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> ! 
 unsafe extern "C" fn tench_fast_notify(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::notify(&mut token(), self::slot(slot));
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::Signal as u64 }, true>(fast, address, tag, old) }
+    unsafe { conclude::<{ Operation::Signal as u64 }, { words::NONE }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Receive`, entered likewise.
@@ -416,7 +457,7 @@ unsafe extern "C" fn tench_fast_notify(address: u64, tag: u64, old: usize, slot:
 unsafe extern "C" fn tench_fast_receive(address: u64, tag: u64, old: usize) -> ! {
     let fast = fast::receive(&mut token(), thread(old), address, tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::Receive as u64 }, true>(fast, address, tag, old) }
+    unsafe { conclude::<{ Operation::Receive as u64 }, { words::NONE }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Receive` from an object other than a notification, entered likewise.
@@ -424,7 +465,7 @@ unsafe extern "C" fn tench_fast_receive(address: u64, tag: u64, old: usize) -> !
 unsafe extern "C" fn tench_fast_receive_message(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::receive_message(&mut token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::Receive as u64 }, true>(fast, address, tag, old) }
+    unsafe { conclude::<{ Operation::Receive as u64 }, { words::NONE }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Yield`, entered likewise.
@@ -432,7 +473,7 @@ unsafe extern "C" fn tench_fast_receive_message(address: u64, tag: u64, old: usi
 unsafe extern "C" fn tench_fast_yield(address: u64, tag: u64, old: usize) -> ! {
     let fast = fast::give_way(&mut token(), thread(old));
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::Yield as u64 }, true>(fast, address, tag, old) }
+    unsafe { conclude::<{ Operation::Yield as u64 }, { words::NONE }>(fast, address, tag, old) }
 }
 
 /// Handles any system call, with all arguments saved. Returns the thread with which to continue.

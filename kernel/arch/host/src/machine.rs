@@ -361,8 +361,10 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         (x[0], x[1], x[10])
     };
     let found = match Operation::from_code(number)? {
+        Operation::Call if fast::is_special(tag) => fast::call_specially(k, thread, address, tag),
         Operation::Call if fast::is_long(tag) => fast::call::<_, true>(k, thread, address, tag),
         Operation::Call => fast::call::<_, false>(k, thread, address, tag),
+        Operation::ReplyReceive if fast::is_special(tag) => fast::reply_receive_specially(k, thread, address, tag),
         Operation::ReplyReceive if fast::is_long(tag) => fast::reply_receive::<_, true>(k, thread, address, tag),
         Operation::ReplyReceive => fast::reply_receive::<_, false>(k, thread, address, tag),
         Operation::Signal => fast::signal(k, thread, address),

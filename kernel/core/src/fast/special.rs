@@ -6,13 +6,16 @@
 use tench_abi::{Rights, Tag};
 
 use super::{
-    FLAGS, Fast, Handoff, INVALID, REASON, deliver, free_endpoint, hand_over_fault, help, is_long, is_plain, meet,
-    moves, reply_at, slot as slot_at, uses_float_only, wait_again,
+    FLAGS, Fast, Handoff, INVALID, REASON, free_endpoint, hand_over_fault, help, is_long, meet, receiver, reply_at,
+    slot as slot_at, uses_float_only, wait_again,
 };
 use crate::object::{Endpoint, Ref, Reply};
 use crate::slot::Slot;
 use crate::thread::{Thread, blocker};
 use crate::{Arch, Kernel, endpoint, fault, float, helping, scheduler};
+
+/// Bits of a tag for the number of capabilities.
+const CAPS: u64 = 0xf00;
 
 /// Fast path of `ReplyReceive` with the reply object in `x11`, with which the thread has received last. The message is
 /// short.
@@ -64,8 +67,7 @@ fn reply_to_deferred<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<
     if i32::from(priority) > k.state().highest_ready {
         scheduler::end_turn(k, thread);
         wait_again(k, thread, endpoint, (caller, reply));
-        let handoff = Handoff { next: caller, tag, badge: 0 };
-        return if is_long(tag) { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) };
+        return deliver(k, thread, Handoff { next: caller, tag, badge: 0 });
     }
     endpoint::transfer_message(k, thread, caller, Tag(tag));
     let x = &mut k.get(caller).registers.x;
@@ -123,14 +125,23 @@ fn reply_and_wait<A: Arch>(
     if is_fault {
         return Fast::Resume(caller);
     }
-    let handoff = Handoff { next: caller, tag, badge: 0 };
-    if is_long(tag) { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
+    deliver(k, thread, Handoff { next: caller, tag, badge: 0 })
+}
+
+/// Moves what a message has beyond the registers, and hands over to its receiver.
+#[inline(always)]
+fn deliver<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, handoff: Handoff) -> Fast {
+    if !is_long(handoff.tag) {
+        return Fast::HandOff(handoff);
+    }
+    let Tag(tag) = endpoint::transfer_rest(k, from, handoff.next, Tag(handoff.tag));
+    Fast::HandOff(Handoff { tag, ..handoff })
 }
 
 /// Returns whether a long message moves a capability out of a run of frames, which takes too long here.
 #[inline(always)]
 fn moves_out_of_run<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
-    moves(k, thread, tag) && endpoint::moves_out_of_run(k, thread, Tag(tag))
+    tag & CAPS != 0 && endpoint::moves(k, thread) && endpoint::moves_out_of_run(k, thread, Tag(tag))
 }
 
 /// Returns the reply object with which a thread waits that uses the floating-point unit, if that is the only reason why
@@ -162,15 +173,10 @@ pub fn fault<A: Arch>(
 pub fn call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
     let cap = &k.get(slot).cap;
     let (object, badge, may_grant) = (cap.object, cap.badge, cap.allows(Rights::GRANT));
-    let is_long = is_long(tag);
-    if is_long && (!is_plain(k, thread, tag) || (tag & 0xf00 != 0 && !may_grant)) {
+    if tag & CAPS != 0 && !may_grant {
         return Fast::Slow;
     }
-    // SAFETY: a live endpoint capability names a live endpoint; `call` has checked it.
-    let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
-    let head = k.get(endpoint).head;
-    // SAFETY: an odd head is a live receiver's address plus 1; `call` has found it odd.
-    let receiver = unsafe { Ref::<Thread>::at_unchecked(head & !1) };
+    let Some((endpoint, receiver)) = receiver(k, object) else { return Fast::Slow };
     let r = k.get(receiver);
     let next = r.next;
     let uses_float = r.fast_reply.is_none();
@@ -186,6 +192,5 @@ pub fn call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, ta
     if uses_float {
         float::go_on(k, receiver);
     }
-    let handoff = Handoff { next: receiver, tag, badge };
-    if is_long { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
+    deliver(k, thread, Handoff { next: receiver, tag, badge })
 }
