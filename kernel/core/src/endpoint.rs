@@ -356,70 +356,60 @@ fn finish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 
 /// Ends a thread's wait of any kind with an error. A thread that waited in a fault stays stopped.
 pub fn cancel<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
+    end_wait(k, thread, error, scheduler::make_ready);
+}
+
+/// Ends a thread's wait of any kind with an error, and suspends the thread, unless it waited in a fault: then it stays
+/// stopped.
+pub fn cancel_and_suspend<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
+    end_wait(k, thread, error, |k, thread| k.get(thread).state = ThreadState::Suspended);
+}
+
+/// Ends a thread's wait of any kind with an error. `goes_on` says what becomes of a thread that did not wait in a fault.
+fn end_wait<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error, goes_on: fn(&mut Kernel<A>, Ref<Thread>)) {
     match k.get(thread).state {
         ThreadState::Ready | ThreadState::Suspended | ThreadState::Faulted => {}
         ThreadState::Receiving(endpoint) => {
             unqueue_receiver(k, endpoint, thread);
-            wake(k, thread, error);
+            wake(k, thread, error, goes_on);
         }
         ThreadState::Waiting(object) => {
             notification::unqueue(k, object, thread);
-            wake(k, thread, error);
+            wake(k, thread, error, goes_on);
         }
-        ThreadState::Sending(endpoint) => cancel_sender(k, thread, endpoint, error),
-        ThreadState::AwaitingReply(object) => cancel_caller(k, thread, object, error),
-    }
-}
-
-/// Ends the wait of a sender at an endpoint, and its help for the thread that serves the endpoint.
-#[inline(never)]
-fn cancel_sender<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, endpoint: Ref<Endpoint>, error: Error) {
-    queue::leave(k, thread);
-    wake(k, thread, error);
-    update_server(k, endpoint);
-}
-
-/// Ends the wait of a caller for its reply, and its help for the thread that owes the reply.
-#[inline(never)]
-fn cancel_caller<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: Ref<Reply>, error: Error) {
-    let server = helping::server_of(k, thread);
-    reply::forget_caller(k, object);
-    wake(k, thread, error);
-    if let Some(server) = server {
-        helping::abandon(k, server, thread);
+        ThreadState::Sending(endpoint) => {
+            queue::leave(k, thread);
+            wake(k, thread, error, goes_on);
+            update_server(k, endpoint);
+        }
+        ThreadState::AwaitingReply(object) => {
+            let server = helping::server_of(k, thread);
+            reply::forget_caller(k, object);
+            wake(k, thread, error, goes_on);
+            if let Some(server) = server {
+                helping::abandon(k, server, thread);
+            }
+        }
     }
 }
 
 /// Wakes a thread whose wait has ended with an error.
-#[inline]
-fn wake<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
-    if k.get(thread).blockers & (blocker::DEADLINE | blocker::FAULT | blocker::HELPLESS) != 0 {
-        return wake_from_more(k, thread, error);
-    }
-    fail(k, thread, error);
-}
-
-/// Wakes a thread that had a deadline, waited in a fault, or waited without helping.
 #[inline(never)]
-fn wake_from_more<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
-    timers::end_wait(k, thread);
-    let t = k.get(thread);
-    t.blockers &= !blocker::HELPLESS;
-    if t.blockers & blocker::FAULT != 0 {
-        fault::forget(t);
-        t.state = ThreadState::Faulted;
-    } else {
-        fail(k, thread, error);
+fn wake<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error, goes_on: fn(&mut Kernel<A>, Ref<Thread>)) {
+    if k.get(thread).blockers & (blocker::DEADLINE | blocker::FAULT | blocker::HELPLESS) != 0 {
+        timers::end_wait(k, thread);
+        let t = k.get(thread);
+        t.blockers &= !blocker::HELPLESS;
+        if t.blockers & blocker::FAULT != 0 {
+            fault::forget(t);
+            t.state = ThreadState::Faulted;
+            return;
+        }
     }
-}
-
-/// Completes the system call in which a thread waited: it fails with `error`.
-#[inline]
-fn fail<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
     let t = k.get(thread);
     clear(&mut t.registers.x);
     t.registers.x[0] = error as u64;
-    scheduler::make_ready(k, thread);
+    goes_on(k, thread);
 }
 
 /// Chooses again what an endpoint's server runs on, after the first sender has changed.

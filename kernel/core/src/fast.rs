@@ -97,12 +97,18 @@ pub const fn is_special(tag: u64) -> bool {
     tag & SHAPE > MAX_WORDS as u64
 }
 
+/// Returns whether a thread has an IPC buffer.
+#[inline(always)]
+fn has_buffer<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
+    k.get(thread).ipc_buffer != 0
+}
+
 /// Returns whether a message has no flags, no excess of words and capabilities, and its thread an IPC buffer if it has
 /// capabilities.
 #[inline(always)]
 fn is_plain<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
     let caps = tag >> 8 & 0xff;
-    tag & 0xff <= MAX_WORDS as u64 && caps <= MAX_CAPS as u64 && k.get(thread).ipc_buffer != 0
+    tag & 0xff <= MAX_WORDS as u64 && caps <= MAX_CAPS as u64 && has_buffer(k, thread)
 }
 
 /// Moves the words of a long message beyond the registers, and hands over to its receiver.
@@ -152,7 +158,11 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
     let Some((endpoint, receiver)) = receiver(k, object) else { return Fast::Slow };
     let r = k.get(receiver);
     let next = r.next;
-    let Some(reply) = r.fast_reply else { return Fast::Other(slot) };
+    let fast_reply = r.fast_reply;
+    if LONG && !has_buffer(k, thread) {
+        return Fast::Slow;
+    }
+    let Some(reply) = fast_reply else { return Fast::Other(slot) };
     let Some(standing) = help(k, thread) else { return Fast::Slow };
     // ── Point of no return ──
     k.get(receiver).set_standing(standing);
@@ -291,6 +301,9 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
 ) -> Fast {
     let Some(slot) = slot(k, thread, address) else { return INVALID };
     let Some(reply) = k.get(thread).bound_reply else { return Fast::Slow };
+    if LONG && !has_buffer(k, thread) {
+        return Fast::Slow;
+    }
     reply_and_wait::<A, LONG>(k, thread, slot, reply, tag)
 }
 

@@ -30,11 +30,11 @@ pub fn resume_call<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Ou
 
 /// Suspends a thread in any state.
 pub fn suspend<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    endpoint::cancel(k, thread, Error::Aborted);
-    scheduler::dequeue(k, thread);
-    let t = k.get(thread);
-    if !matches!(t.state, ThreadState::Faulted) {
-        t.state = ThreadState::Suspended;
+    if matches!(k.get(thread).state, ThreadState::Ready) {
+        scheduler::dequeue(k, thread);
+        k.get(thread).state = ThreadState::Suspended;
+    } else {
+        endpoint::cancel_and_suspend(k, thread, Error::Aborted);
     }
 }
 

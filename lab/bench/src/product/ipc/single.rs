@@ -45,26 +45,23 @@ fn delete(slot: &Slot) -> Arguments {
     call(Operation::Delete, &[0, slot.raw()])
 }
 
-/// Measures `thread_control`: the sum of `ThreadSuspend`, `ThreadReadRegisters`, `ThreadWriteRegisters` and
-/// `ThreadResume` of a thread that waits for a signal.
+/// Measures `thread_control`: a thread that waits for a signal is suspended and its registers are read, then they are
+/// written and the thread is resumed. Two system calls; prints their sum.
 fn thread_control(bench: &Bench) -> Result<(), String> {
     let what = "thread_control";
     let notification = make::<Notification>(0).map_err(problem(what))?;
     let wait = call(Operation::Receive, &[u64::from(notification.cap().address().0)]);
     let mut sum = 0;
-    for first in 0..4 {
+    for first in 0..2 {
         let waiter = Role { rounds: MAX_RECORDS, ..Role::waiting(wait) };
         let waiter = bench.actor(what, waiter.there())?;
         perform(&[&waiter]).map_err(problem(what))?;
-        let operations = [
-            Operation::ThreadSuspend,
-            Operation::ThreadReadRegisters,
-            Operation::ThreadWriteRegisters,
-            Operation::ThreadResume,
+        let calls = [
+            call(Operation::ThreadReadRegisters, &[waiter.raw(), 1]),
+            call(Operation::ThreadWriteRegisters, &[waiter.raw(), 1]),
             // Lets the resumed thread, which has the same priority, wait again.
-            Operation::Yield,
+            call(Operation::Yield, &[]),
         ];
-        let calls = operations.map(|operation| call(operation, &[waiter.raw()]));
         let mut circle = calls.into_iter().cycle().skip(first);
         let measured = circle.next().unwrap_or_default();
         let undo: Vec<Arguments> = circle.take(calls.len() - 1).collect();
