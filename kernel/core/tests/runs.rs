@@ -61,20 +61,31 @@ fn revoking_memory_spares_the_frames_behind_it_in_a_run() {
 }
 
 #[test]
-fn a_frame_can_go_wherever_it_is_in_its_run_and_wherever_its_copy_is() {
-    for (count, victim, copy) in (1..4).flat_map(|n| (0..n).flat_map(move |v| (0..6).map(move |c| (n, v, c)))) {
+fn a_frame_can_go_wherever_it_is_in_its_run_and_wherever_copies_are() {
+    // One bit for each frame of a run: whether it has a copy, which lies where the next frame could or elsewhere.
+    for (count, victim, copied, near) in (1..5).flat_map(|count| {
+        let copies =
+            move |victim| (0..1 << count).flat_map(move |c| [(count, victim, c, true), (count, victim, c, false)]);
+        (0..count).flat_map(copies)
+    }) {
         let mut m = Machine::new();
         let frames = m.free;
         m.free += 16;
-        m.retype(RAM, Kind::Frame, 12, count, frames + 1).ok();
-        // Also into the slots directly before and behind the run. Where the slot is taken there is no copy.
-        let has_copy = m.call(Operation::Copy, &[0, frames + 1 + victim, 0, frames + copy]).error().is_none();
-        let freed = m.call(Operation::Delete, &[0, frames + 1 + victim]).ok()[1];
-        assert_eq!(freed, u64::from(!has_copy), "{count} frames, {victim} deleted, copy at {copy}");
+        m.retype(RAM, Kind::Frame, 12, count, frames).ok();
+        let copies: Vec<u64> = (0..count).filter(|i| copied >> i & 1 != 0).collect();
+        let place = |i: u64| frames + if near { count + (i + count - victim - 1) % count } else { 8 + i };
+        for i in &copies {
+            m.call(Operation::Copy, &[0, frames + i, 0, place(*i)]).ok();
+        }
+        let has_copy = copies.contains(&victim);
+        let freed = m.call(Operation::Delete, &[0, frames + victim]).ok()[1];
+        let what = format!("{count} frames, {victim} deleted, copies of {copied:b}, near: {near}");
+        assert_eq!(freed, u64::from(!has_copy), "{what}");
         m.check();
-        assert!((0..count).all(|i| (i == victim) != holds(&mut m, frames + 1 + i)));
-        assert!(!has_copy || holds(&mut m, frames + copy));
-        assert_eq!(m.call(Operation::Revoke, &[0, RAM]).ok()[1], count - u64::from(!has_copy));
+        assert!((0..count).all(|i| (i == victim) != holds(&mut m, frames + i)), "{what}");
+        assert!(copies.iter().all(|i| holds(&mut m, place(*i))), "{what}");
+        let deleted = m.call(Operation::Revoke, &[0, RAM]).ok()[1];
+        assert_eq!(deleted, count - 1 + copies.len() as u64, "{what}");
         m.check();
     }
 }

@@ -83,9 +83,7 @@ pub fn take_place<N: Nodes>(t: &mut N, old: SlotRef, links: &Links, new: SlotRef
 /// between which the node lies; `before` is the node itself if it is the first of its run.
 pub fn stand_alone<N: Nodes>(t: &mut N, node: SlotRef, (before, behind): Gap) {
     if t.links(node).colour == MEMBER {
-        if let Some(previous) = SlotRef::new(node.number().wrapping_sub(1)) {
-            t.links(previous).continues = 0;
-        }
+        shorten(t, node);
         enter(t, node, (before, behind));
     }
     if core::mem::take(&mut t.links(node).continues) != 0
@@ -108,7 +106,7 @@ pub fn is_removable<N: Nodes>(t: &mut N, node: SlotRef) -> bool {
     }
 }
 
-/// Unlinks the last of a run, which is a member without followers and had `links`.
+/// Ends a run before a member of it.
 pub fn shorten<N: Nodes>(t: &mut N, node: SlotRef) {
     if let Some(previous) = SlotRef::new(node.number().wrapping_sub(1)) {
         t.links(previous).continues = 0;
@@ -131,9 +129,9 @@ pub fn prepare_removal<N: Nodes>(t: &mut N, node: SlotRef, gap: Gap) -> bool {
 /// its first follower, or else the rest of the run.
 fn remove_member<N: Nodes>(t: &mut N, node: SlotRef, (before, behind): Gap) {
     let links = core::mem::take(t.links(node));
+    shorten(t, node);
     if let Some(previous) = SlotRef::new(links.previous) {
-        let previous = t.links(previous);
-        (previous.next, previous.continues) = (links.next, 0);
+        t.links(previous).next = links.next;
     }
     let Some(next) = SlotRef::new(links.next) else { return };
     t.links(next).previous = links.previous;
