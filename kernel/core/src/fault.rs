@@ -19,7 +19,9 @@ pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Th
     let thread = k.current();
     k.get(thread).fault = report;
     if k.get(thread).has_upcalls == 0 || !upcall(k, thread, class, &report) {
-        if let Some(handler) = fast::fault(k, thread, class) {
+        if !matches!(class, Class::ForeignCall)
+            && let Some(handler) = fast::fault(k, thread, class, &report)
+        {
             return handler;
         }
         raise_slowly(k, thread, class);
@@ -136,17 +138,29 @@ pub fn receive<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Th
 pub fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>) {
     let t = k.get(sender);
     let report = t.fault;
-    let (words, tag) = if report.class == Class::ForeignCall as u64 {
-        let x = &t.registers.x;
-        let words = [x[8], x[0], x[1], x[2], x[3], x[4], x[5], report.instruction];
-        (words, Tag::new(ForeignCall::label(report.syndrome), FOREIGN_WORDS))
-    } else {
-        let words = [report.class, report.address, report.instruction, report.syndrome, 0, 0, 0, 0];
-        (words, Tag::new(report.class, MESSAGE_WORDS))
-    };
+    if report.class != Class::ForeignCall as u64 {
+        return transfer_report(k, receiver, &report);
+    }
+    let x = &t.registers.x;
+    let words = [x[8], x[0], x[1], x[2], x[3], x[4], x[5], report.instruction];
     let x = &mut k.get(receiver).registers.x;
-    x[1] = tag.with(Tag::KERNEL).0;
+    x[1] = foreign_tag(report.syndrome).0;
     x[2..2 + REGISTER_WORDS].copy_from_slice(&words);
+}
+
+/// Writes the message of a fault, other than a foreign system call, into the receiver's registers.
+#[inline(always)]
+pub fn transfer_report<A: Arch>(k: &mut Kernel<A>, receiver: Ref<Thread>, report: &Report) {
+    let words = [report.class, report.address, report.instruction, report.syndrome, 0, 0, 0, 0];
+    let x = &mut k.get(receiver).registers.x;
+    x[1] = Tag::new(report.class, MESSAGE_WORDS).with(Tag::KERNEL).0;
+    x[2..2 + REGISTER_WORDS].copy_from_slice(&words);
+}
+
+/// Returns the tag of the message of a foreign system call.
+#[inline(always)]
+pub const fn foreign_tag(immediate: u64) -> Tag {
+    Tag::new(ForeignCall::label(immediate), FOREIGN_WORDS).with(Tag::KERNEL)
 }
 
 /// Applies the handler's reply to a fault: the thread continues, with all its registers, or stays stopped.

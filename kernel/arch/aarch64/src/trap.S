@@ -294,6 +294,14 @@ el0_exception:
 el0_exception_in_rust:
     save_all_but_16_17
     mov x0, sp
+    mrs x1, esr_el1
+    lsr x16, x1, #26
+    cmp x16, #{SVC}
+    b.eq tench_foreign_call
+
+// x0 = thread, x1 = syndrome, all registers saved.
+.global tench_exception_after_fast
+tench_exception_after_fast:
     bl tench_exception
     b tench_resume
 

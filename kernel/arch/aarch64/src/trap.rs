@@ -136,6 +136,8 @@ mod words {
     pub const SHORT: u8 = 1;
     /// Any number.
     pub const ANY: u8 = 2;
+    /// Those of a foreign system call, from other registers.
+    pub const FOREIGN: u8 = 3;
 }
 
 /// Continues with the partner of a fast message with `WORDS` words: address space, thread pointer, message, registers,
@@ -154,6 +156,13 @@ unsafe fn hand_off<const WORDS: u8>(handoff: fast::Handoff, old: usize) -> ! {
             "ldr x16, [x8, #{SPACE}]",
             "msr ttbr0_el1, x16",
             "mov sp, x8",
+            ".if {WORDS} == {FOREIGN}",
+            "ldp x3, x4, [x2]",
+            "ldp x5, x6, [x2, #16]",
+            "ldp x7, x8, [x2, #32]",
+            "ldr x9, [x2, #{INSTRUCTION}]",
+            "ldr x2, [x2, #64]",
+            ".else",
             ".if {WORDS} != {NONE}",
             "and x16, x1, #0xff",
             ".if {WORDS} == {ANY}",
@@ -178,6 +187,7 @@ unsafe fn hand_off<const WORDS: u8>(handoff: fast::Handoff, old: usize) -> ! {
             "mov x7, #0",
             "mov x8, #0",
             "mov x9, #0",
+            ".endif",
             "ldp x17, x16, [sp, #{SP}]",
             "msr sp_el0, x17",
             "msr elr_el1, x16",
@@ -207,7 +217,9 @@ unsafe fn hand_off<const WORDS: u8>(handoff: fast::Handoff, old: usize) -> ! {
             WORDS = const WORDS,
             NONE = const words::NONE,
             ANY = const words::ANY,
+            FOREIGN = const words::FOREIGN,
             REGISTERS = const REGISTER_WORDS,
+            INSTRUCTION = const offset_of!(Thread, fault) + offset_of!(Report, instruction),
             SPACE = const offset_of!(Thread, space_register),
             SP = const offset_of!(Registers, sp),
             POINTER = const offset_of!(Registers, thread_pointer),
@@ -528,32 +540,50 @@ mod class {
     pub const DATA_ABORT: u64 = 0x24;
 }
 
+/// Handles a foreign system call of the thread at `old`, with all its registers saved.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_foreign_call(old: usize, syndrome: u64) -> ! {
+    let mut kernel = token();
+    latency_tracer::entered(&mut kernel, entry_path::FOREIGN_CALL);
+    let report = foreign_call(&mut kernel, thread(old), syndrome);
+    match fast::foreign_call(&mut kernel, thread(old), report) {
+        // SAFETY: the hand-off is for this trap's thread.
+        Some(handoff) => unsafe {
+            latency_tracer::end_interval(&mut token(), edge::HAND_OFF);
+            hand_off::<{ words::FOREIGN }>(handoff, old)
+        },
+        // SAFETY: the stack is given up. All registers have been saved.
+        None => unsafe {
+            core::arch::asm!("mov sp, x0", "b tench_exception_after_fast", in("x0") old, in("x1") syndrome,
+                options(noreturn, nostack))
+        },
+    }
+}
+
+/// Returns the report of a foreign system call of a thread whose registers have been saved.
+#[inline(always)]
+fn foreign_call(k: &mut Kernel<Machine>, thread: Ref<Thread>, syndrome: u64) -> Report {
+    let instruction = k.get(thread).registers.pc.wrapping_sub(Machine::CALL_BYTES);
+    Report { class: Class::ForeignCall as u64, address: 0, instruction, syndrome: syndrome & 0xffff }
+}
+
 /// Handles a synchronous exception in user mode other than one of Tench's own system calls.
 #[unsafe(no_mangle)]
-extern "C" fn tench_exception(address: usize) -> usize {
+extern "C" fn tench_exception(address: usize, syndrome: u64) -> usize {
     let mut kernel = enter(address);
-    let (syndrome, fault_address): (u64, u64);
-    // SAFETY: reads registers that describe this exception.
-    unsafe {
-        core::arch::asm!("mrs {}, esr_el1", "mrs {}, far_el1", out(reg) syndrome, out(reg) fault_address,
-            options(nomem, nostack, preserves_flags))
-    };
+    let fault_address: u64;
+    // SAFETY: reads a register that describes this exception.
+    unsafe { core::arch::asm!("mrs {}, far_el1", out(reg) fault_address, options(nomem, nostack, preserves_flags)) };
     let current = kernel.current();
     let instruction = kernel.get(current).registers.pc;
     let foreign = syndrome >> 26 == class::SVC;
     latency_tracer::entered(&mut kernel, if foreign { entry_path::FOREIGN_CALL } else { entry_path::FAULT });
     let next = match syndrome >> 26 {
         class::FLOAT => float::trap(&mut kernel),
-        class::SVC => entry::exception(
-            &mut kernel,
-            Class::ForeignCall,
-            Report {
-                class: Class::ForeignCall as u64,
-                address: 0,
-                instruction: instruction.wrapping_sub(Machine::CALL_BYTES),
-                syndrome: syndrome & 0xffff,
-            },
-        ),
+        class::SVC => {
+            let report = foreign_call(&mut kernel, current, syndrome);
+            entry::exception(&mut kernel, Class::ForeignCall, report)
+        }
         class::INSTRUCTION_ABORT if entry::space_was_missing(&mut kernel) => current,
         class::INSTRUCTION_ABORT | class::DATA_ABORT => entry::exception(
             &mut kernel,

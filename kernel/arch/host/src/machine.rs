@@ -19,11 +19,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 
+use tench_abi::fault::{Class, Report};
 use tench_abi::layout::{WATERMARK, slot};
 use tench_abi::message::IpcBuffer;
 use tench_abi::object::{CapAddress, NODE_SLOTS, SLOT_SIZE};
 use tench_abi::{Error, Kind, Operation, Tag};
-use tench_kernel::fast::{self, Fast};
+use tench_kernel::fast::{self, Fast, Handoff};
 use tench_kernel::kernel::{Kernel, State};
 use tench_kernel::object::Ref;
 use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState, blocker};
@@ -291,9 +292,14 @@ impl Machine {
     }
 
     /// Raises a fault of the running thread.
-    pub fn fault(&mut self, report: tench_abi::fault::Report) {
-        let class = tench_abi::fault::Class::from_code(report.class).expect("a class");
-        self.enter(move |k| entry::exception(k, class, report));
+    pub fn fault(&mut self, report: Report) {
+        let class = Class::from_code(report.class).expect("a class");
+        let thread = self.current();
+        let fast = self.fast;
+        self.enter(move |k| match fast.then(|| fast_fault(k, thread, class, report)).flatten() {
+            Some(next) => next,
+            None => entry::exception(k, class, report),
+        });
     }
 
     /// Retypes `count` objects at the watermark of an untyped, into the slots from `destination` on.
@@ -396,6 +402,22 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         Fast::Other(_) | Fast::Named | Fast::Slow => return None,
     };
     let words: [u64; 8] = std::array::from_fn(|i| k.get(thread).registers.x[i + 2]);
+    Some(hand_off(k, thread, handoff, words))
+}
+
+/// Takes the fast path of a fault, if its class has one.
+fn fast_fault(k: &mut Kernel<Host>, thread: Ref<Thread>, class: Class, report: Report) -> Option<Ref<Thread>> {
+    if !matches!(class, Class::ForeignCall) {
+        return None;
+    }
+    let handoff = fast::foreign_call(k, thread, report)?;
+    let x = &k.get(thread).registers.x;
+    let words = [x[8], x[0], x[1], x[2], x[3], x[4], x[5], report.instruction];
+    Some(hand_off(k, thread, handoff, words))
+}
+
+/// Continues with the partner of a message with these words.
+fn hand_off(k: &mut Kernel<Host>, thread: Ref<Thread>, handoff: Handoff, words: [u64; 8]) -> Ref<Thread> {
     let length = Tag(handoff.tag).length();
     let x = &mut k.get(handoff.next).registers.x;
     x[0] = 0;
@@ -404,7 +426,7 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
     for (i, word) in words.into_iter().enumerate() {
         x[i + 2] = if i < length { word } else { 0 };
     }
-    Some(exchange(k, thread, handoff.next))
+    exchange(k, thread, handoff.next)
 }
 
 /// Loads the per-thread registers of the thread that runs next, and saves those of the previous thread.

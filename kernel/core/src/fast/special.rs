@@ -3,11 +3,13 @@
 //!
 //! Each is entered from the path of the common case in [`fast`](super), which has written nothing.
 
+use core::hint::cold_path;
+
 use tench_abi::{Rights, Tag};
 
 use super::{
-    FLAGS, Fast, Handoff, INVALID, REASON, free_endpoint, hand_over_fault, help, is_long, meet, receiver, reply_at,
-    slot as slot_at, uses_float_only, wait_again,
+    FLAGS, Fast, Handoff, INVALID, REASON, free_endpoint, help, is_long, meet, receiver, reply_at, slot as slot_at,
+    uses_float_only, wait_again,
 };
 use crate::object::{Endpoint, Ref, Reply};
 use crate::slot::Slot;
@@ -147,24 +149,16 @@ fn moves_out_of_run<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -
 /// Returns the reply object with which a thread waits that uses the floating-point unit, if that is the only reason why
 /// it has no [`fast_reply`](Thread::fast_reply).
 #[inline(always)]
-fn reply_of_user_of_float(t: &Thread) -> Option<Ref<Reply>> {
+pub(super) fn reply_of_user_of_float(t: &Thread) -> Option<Ref<Reply>> {
+    cold_path();
     if t.blockers == blocker::FLOAT && !t.deferred { t.receive_reply } else { None }
 }
 
-/// Fast path of a fault of the running thread whose handler, which waits, uses the floating-point unit. On `None`,
-/// nothing was written.
+/// Switches the floating-point unit on for the handler of a fault.
 #[cold]
 #[inline(never)]
-pub fn fault<A: Arch>(
-    k: &mut Kernel<A>,
-    thread: Ref<Thread>,
-    place: (Ref<Endpoint>, u64),
-    handler: Ref<Thread>,
-) -> Option<Ref<Thread>> {
-    let reply = reply_of_user_of_float(k.get(handler))?;
-    let next = hand_over_fault(k, thread, place, (handler, reply))?;
+pub(super) fn use_float<A: Arch>(k: &mut Kernel<A>, handler: Ref<Thread>) {
     float::go_on(k, handler);
-    Some(next)
 }
 
 /// Fast path of `Call` through the capability in this slot, to a waiting server, where [`call`](super::call) does not
