@@ -50,7 +50,7 @@ pub enum Fast {
     /// Nothing was written. The slot holds an object of a less common kind, or the case is a less common one, so
     /// another function decides: [`notify`], [`receive_message`], or one of [`special`].
     Other(Ref<Slot>),
-    /// Nothing was written; [`special::reply_receive_named`] decides.
+    /// Nothing was written; [`reply_receive_named`] decides.
     Named,
     /// Nothing was written; the slow path decides.
     Slow,
@@ -318,17 +318,42 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     if LONG && !has_buffer(k, thread) {
         return Fast::Slow;
     }
-    reply_and_wait::<A, LONG>(k, thread, slot, reply, tag)
+    reply_and_wait::<A, LONG, false>(k, thread, slot, reply, tag)
 }
 
 /// Fast path of `ReplyReceive` with a [special](is_special) tag: [`special`] decides if no message waits.
 #[inline(always)]
 pub fn reply_receive_specially<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
+    if tag & FLAGS == Tag::REPLY {
+        return Fast::Named;
+    }
     if !is_plain(k, thread, tag) {
-        return if tag & FLAGS == Tag::REPLY { Fast::Named } else { Fast::Slow };
+        return Fast::Slow;
     }
     let Some(slot) = slot(k, thread, address) else { return INVALID };
     if free_endpoint(k, slot).is_some() { Fast::Other(slot) } else { Fast::Slow }
+}
+
+/// Fast path of `ReplyReceive` with the reply object in `x11`, with which the thread has received last, and a message in
+/// registers. Callers received with that object help.
+#[inline(always)]
+pub fn reply_receive_named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
+    let Some(slot) = slot(k, thread, address) else { return INVALID };
+    let t = k.get(thread);
+    let (current, is_deferred, named) = (t.other_reply, t.deferred, t.registers.x[11]);
+    let reply = match reply_at(k, thread, named) {
+        Some((reply, false)) if current == Some(reply) && !is_deferred => reply,
+        _ => return Fast::Slow,
+    };
+    let tag = tag & !FLAGS;
+    if is_long(tag) {
+        return Fast::Slow;
+    }
+    match reply_and_wait::<A, false, true>(k, thread, slot, reply, tag) {
+        // The functions that decide otherwise know the bound reply object only.
+        Fast::Other(_) => Fast::Slow,
+        fast => fast,
+    }
 }
 
 /// Returns the endpoint in a slot if the capability has the right to receive, and no message waits there.
@@ -344,9 +369,11 @@ fn free_endpoint<A: Arch>(k: &mut Kernel<A>, slot: Ref<Slot>) -> Option<Ref<Endp
     (k.get(endpoint).head == 0).then_some(endpoint)
 }
 
-/// Replies to the caller in `reply`, and waits for the next at the endpoint in `slot`, if no message waits there.
+/// Replies to the caller in `reply`, and waits for the next at the endpoint in `slot`, if no message waits there. With
+/// `FLOAT`, the caller may use the floating-point unit, if its registers are still there: servers that name their reply
+/// objects serve such programs.
 #[inline(always)]
-fn reply_and_wait<A: Arch, const LONG: bool>(
+fn reply_and_wait<A: Arch, const LONG: bool, const FLOAT: bool>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
     slot: Ref<Slot>,
@@ -366,14 +393,22 @@ fn reply_and_wait<A: Arch, const LONG: bool>(
     if helping != context {
         return Fast::Other(slot);
     }
+    let uses_float = FLOAT && blockers & blocker::FLOAT != 0 && float::is_there(k, caller);
+    let blockers = if uses_float { blockers & !blocker::FLOAT } else { blockers };
     if blockers != 0 {
         // The reply is short here: the handler's reply to a fault.
         if LONG || blockers != blocker::FAULT || !fault::lets_go_on(Tag(tag)) {
             return Fast::Other(slot);
         }
+        if uses_float {
+            k.arch().float_enable(true);
+        }
         fault::apply_resuming_reply(k, caller, thread, Tag(tag));
         wait_again(k, thread, endpoint, (caller, reply));
         return Fast::Resume(caller);
+    }
+    if uses_float {
+        k.arch().float_enable(true);
     }
     // ── Point of no return ──
     wait_again(k, thread, endpoint, (caller, reply));

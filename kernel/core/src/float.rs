@@ -34,10 +34,17 @@ pub fn go_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.arch().float_restore(unsafe { &*float });
 }
 
+/// Returns whether a thread's registers are in the unit.
+#[inline(always)]
+pub fn is_there<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
+    k.state().float_owner == Some(thread)
+}
+
 /// Switches the unit on for a thread that is about to run if its registers are still in it. If not, they are exchanged
 /// once the thread uses the unit: what chose the thread may have taken long.
+#[inline]
 pub fn go_on_if_there<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    if k.state().float_owner == Some(thread) {
+    if is_there(k, thread) {
         k.arch().float_enable(true);
     } else {
         k.get(thread).blockers &= !blocker::FLOAT;

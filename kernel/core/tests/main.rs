@@ -11,6 +11,7 @@ mod cspaces;
 mod deadlines;
 mod depletion;
 mod fast_path;
+mod float;
 mod helping;
 mod identifiers;
 mod powers;

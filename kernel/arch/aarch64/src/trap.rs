@@ -435,9 +435,9 @@ unsafe extern "C" fn tench_reply_receive_special(address: u64, tag: u64, old: us
 /// Fast path of `ReplyReceive` with a named reply object, entered likewise.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_reply_receive_named(address: u64, tag: u64, old: usize) -> ! {
-    let fast = fast::special::reply_receive_named(&mut token(), thread(old), address, tag);
+    let fast = fast::reply_receive_named(&mut token(), thread(old), address, tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::ReplyReceive as u64 }, { words::ANY }>(fast, address, tag, old) }
+    unsafe { conclude::<{ Operation::ReplyReceive as u64 }, { words::SHORT }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Call` to a server that uses the floating-point unit, entered likewise.

@@ -378,9 +378,9 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         Operation::Yield => fast::give_way(k, thread),
         _ => return None,
     };
+    let found = if matches!(found, Fast::Named) { fast::reply_receive_named(k, thread, address, tag) } else { found };
     let found = match (found, Operation::from_code(number)?) {
         (Fast::Other(slot), Operation::Signal) => fast::notify(k, slot),
-        (Fast::Named, _) => fast::special::reply_receive_named(k, thread, address, tag),
         (Fast::Other(slot), Operation::Call) => fast::special::call(k, thread, slot, tag),
         (Fast::Other(slot), Operation::ReplyReceive) => fast::special::reply_receive(k, thread, slot, tag),
         (Fast::Other(slot), _) => fast::receive_message(k, thread, slot, tag),

@@ -7,10 +7,7 @@ use core::hint::cold_path;
 
 use tench_abi::{Rights, Tag};
 
-use super::{
-    FLAGS, Fast, Handoff, INVALID, REASON, free_endpoint, help, is_long, meet, receiver, reply_at, slot as slot_at,
-    uses_float_only, wait_again,
-};
+use super::{Fast, Handoff, REASON, free_endpoint, help, is_long, meet, receiver, uses_float_only, wait_again};
 use crate::object::{Endpoint, Ref, Reply};
 use crate::slot::Slot;
 use crate::thread::{Thread, blocker};
@@ -18,21 +15,6 @@ use crate::{Arch, Kernel, endpoint, fault, float, helping, scheduler};
 
 /// Bits of a tag for the number of capabilities.
 const CAPS: u64 = 0xf00;
-
-/// Fast path of `ReplyReceive` with the reply object in `x11`, with which the thread has received last. The message is
-/// short.
-#[inline(always)]
-pub fn reply_receive_named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
-    let t = k.get(thread);
-    let (current, is_deferred, named) = (t.other_reply, t.deferred, t.registers.x[11]);
-    let Some(slot) = slot_at(k, thread, address) else { return INVALID };
-    let reply = match reply_at(k, thread, named) {
-        Some((reply, false)) if current == Some(reply) && !is_deferred => reply,
-        _ => return Fast::Slow,
-    };
-    let tag = tag & !FLAGS;
-    if is_long(tag) { Fast::Slow } else { reply_and_wait(k, thread, slot, reply, tag) }
-}
 
 /// Fast path of `ReplyReceive` at the endpoint in this slot, where [`reply_receive`](super::reply_receive) does not
 /// decide.
