@@ -16,6 +16,9 @@ bitflags! {
         const DEVICE = 8;
         /// Ordinary memory without caching.
         const UNCACHED = 16;
+        /// With `EXECUTE` alone: nothing was written to the memory since it was mapped executable last, so caches need
+        /// no maintenance. If that is wrong, programs that execute it may execute what it contained before.
+        const COHERENT = 32;
     }
 }
 

@@ -176,6 +176,10 @@ impl World {
         if !flags.contains(MapFlags::READ) || flags.contains(MapFlags::WRITE | MapFlags::EXECUTE) {
             return Err(Error::InvalidArgument);
         }
+        let types = flags & (MapFlags::EXECUTE | MapFlags::DEVICE | MapFlags::UNCACHED);
+        if flags.contains(MapFlags::COHERENT) && types != MapFlags::EXECUTE {
+            return Err(Error::InvalidArgument);
+        }
         let needs =
             [(MapFlags::READ, Rights::READ), (MapFlags::WRITE, Rights::WRITE), (MapFlags::EXECUTE, Rights::EXECUTE)];
         for (flag, right) in needs {
@@ -184,6 +188,7 @@ impl World {
             }
         }
         let device = self.frames[&frame].device;
+        let flags = flags - MapFlags::COHERENT;
         Ok(if device { flags | MapFlags::DEVICE } else { flags })
     }
 

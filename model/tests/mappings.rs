@@ -135,7 +135,7 @@ impl Pair {
             }
             10 | 11 => {
                 let mapping = self.filled(Kind::Mapping, source);
-                let flags = source.pick(&[1, 3, 5, 1, 3, 5, 9, 17, 7, 0, 1 << 9]);
+                let flags = source.pick(&[1, 3, 5, 1, 3, 37, 9, 17, 7, 35, 0, 1 << 9]);
                 let found = self.call(Operation::MappingProtect, &[mapping, flags]);
                 agree(found, self.world.protect(mapping, flags).map(|()| [0; 5]));
                 let found = self.call(Operation::MappingQuery, &[mapping]);
@@ -189,7 +189,7 @@ impl Pair {
             2 => source.below(3) * page,
             _ => 0,
         };
-        let flags = source.pick(&[1, 1, 3, 3, 3, 5, 9, 17, 19, 7, 2, 64]);
+        let flags = source.pick(&[1, 1, 3, 3, 3, 5, 37, 9, 17, 19, 7, 2, 33, 53, 64]);
         let arguments = [frame, table, first, count, offset, flags, self.empty(source)];
         let found = self.call(Operation::FrameMap, &arguments);
         agree(found, self.world.map(arguments).map(|()| [0; 5]));

@@ -24,6 +24,8 @@ struct Request {
     entries: (usize, usize),
     /// Capability of the complete mapping.
     cap: Cap,
+    /// Set if the memory must be made coherent before.
+    maintain: bool,
 }
 
 /// Does all checks except those of the entries and the destination. Returns the frame's slot and the request.
@@ -59,9 +61,10 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, R
         aux: extent(entries.0, entries.1),
         object,
         badge: table.address() as u64,
-        extra: offset | flags.bits(),
+        extra: offset | flags.difference(MapFlags::COHERENT).bits(),
     };
-    Ok((slot, Request { table, level, entries, cap }))
+    let maintain = mapping::needs_maintenance(&cap, flags);
+    Ok((slot, Request { table, level, entries, cap, maintain }))
 }
 
 /// Does the same checks, for operations with preemption points.
@@ -105,7 +108,7 @@ fn fill<A: Arch>(k: &mut Kernel<A>, r: &Request, slot: SlotRef, done: usize, ste
 pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (source, request) = decode(k, thread)?;
     let (first, count) = request.entries;
-    if count > STEP || mapping::needs_maintenance(&request.cap, Mapping::of(&request.cap).flags) {
+    if count > STEP || request.maintain {
         return map_in_steps(k, thread);
     }
     check_free(k, request.table, first, count)?;
@@ -126,7 +129,7 @@ fn map_in_steps<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     let address = argument(k, thread, 6);
     let mut slot = cspace::destination(k, 0, address)?;
     let flags = Mapping::of(&request.cap).flags;
-    if mapping::needs_maintenance(&request.cap, flags) {
+    if request.maintain {
         if !prepare(k, thread, &request, flags)? {
             return Ok(Outcome::Written);
         }

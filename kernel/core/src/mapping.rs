@@ -81,11 +81,16 @@ pub const fn extent(first: usize, count: usize) -> u32 {
     first as u32 | (count as u32) << 16
 }
 
-/// Returns the flags that a program named, if a capability with these rights to this memory allows them.
+/// Returns the flags that a program named, if a capability with these rights to this memory allows them. A mapping does
+/// not keep [`COHERENT`](MapFlags::COHERENT).
 #[inline]
 pub fn allowed_flags(alleged: u64, cap: &Cap) -> Result<MapFlags, Error> {
     let Some(mut flags) = MapFlags::from_bits(alleged) else { return Err(Error::InvalidArgument) };
     if !flags.contains(MapFlags::READ) || flags.contains(MapFlags::WRITE.union(MapFlags::EXECUTE)) {
+        return Err(Error::InvalidArgument);
+    }
+    let is_plain = flags.contains(MapFlags::EXECUTE) && !flags.intersects(MEMORY_TYPE);
+    if flags.contains(MapFlags::COHERENT) && !is_plain {
         return Err(Error::InvalidArgument);
     }
     if flags.contains(MapFlags::WRITE) && !cap.allows(Rights::WRITE)
@@ -111,9 +116,11 @@ pub fn allowed_entries(first: u64, count: u64) -> Result<(usize, usize), Error> 
 }
 
 /// Returns whether memory must be made coherent before it is mapped with these flags: because instructions are to be
-/// fetched that were written as data, or because caches are to be bypassed that hold contents.
+/// fetched that were written as data (unless the program says that they were not written since), or because caches are
+/// to be bypassed that hold contents.
 pub fn needs_maintenance(cap: &Cap, flags: MapFlags) -> bool {
-    cap.flags & flag::DEVICE == 0 && flags.intersects(MEMORY_TYPE.union(MapFlags::EXECUTE))
+    let may_need = flags.intersects(MEMORY_TYPE.union(MapFlags::EXECUTE)) && !flags.contains(MapFlags::COHERENT);
+    may_need && cap.flags & flag::DEVICE == 0
 }
 
 /// Makes `length` bytes of memory from `address` on coherent for a mapping with `flags`.
@@ -236,14 +243,15 @@ pub fn moved<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
 /// If the mapping changes at a preemption point, the call ends with `Aborted`; if its thread is deleted there, each
 /// entry has the old flags or the new ones.
 pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let (mut slot, flags) = decode_protect(k, thread)?;
+    let (mut slot, named) = decode_protect(k, thread)?;
+    let flags = named.difference(MapFlags::COHERENT);
     let cap = k.slot(slot).cap;
     let mapping = Mapping::of(&cap);
     let size = 1usize << entry_bits(level(k, &mapping));
     let gains = !mapping.flags.contains(flags) || mapping.protecting;
-    if gains && needs_maintenance(&cap, flags) {
+    if gains && needs_maintenance(&cap, named) {
         let range = (mapping.memory, mapping.count * size);
-        let same = |k: &mut Kernel<A>| decode_protect(k, thread).map(|(s, f)| (k.slot(s).cap, f) == (cap, flags));
+        let same = |k: &mut Kernel<A>| decode_protect(k, thread).map(|(s, f)| (k.slot(s).cap, f) == (cap, named));
         if !maintain(k, range, flags, same)? {
             return Ok(Outcome::Written);
         }

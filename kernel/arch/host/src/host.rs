@@ -68,6 +68,8 @@ pub struct Host {
     pub stopped: BTreeSet<u64>,
     /// Doorbells of other cores that were notified, in order: core and line.
     pub notified: Vec<(u64, u32)>,
+    /// Bytes for which caches were maintained.
+    pub maintained: usize,
     /// Hook that runs at each preemption point of an operation, after pending interrupts.
     pub hook: Option<PreemptionHook>,
     /// Hook that runs at each preemption point of an interrupt handler, before pending interrupts. No other thread can
@@ -97,6 +99,7 @@ impl Host {
             started: BTreeMap::new(),
             stopped: BTreeSet::new(),
             notified: Vec::new(),
+            maintained: 0,
             hook: None,
             nested_hook: None,
             thread_pointer: 0,
@@ -364,10 +367,12 @@ unsafe impl Arch for Host {
     }
 
     fn synchronise_instructions(&mut self, address: usize, length: usize) {
+        self.maintained += length;
         assert!(self.memory.contains(address, length), "caches hold RAM only: {address:#x} + {length:#x}");
     }
 
     fn clean_memory(&mut self, address: usize, length: usize) {
+        self.maintained += length;
         assert!(self.memory.contains(address, length), "caches hold RAM only: {address:#x} + {length:#x}");
     }
 

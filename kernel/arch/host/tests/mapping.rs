@@ -420,6 +420,30 @@ fn executable_and_uncached_memory_is_prepared_between_preemption_points() {
 }
 
 #[test]
+fn memory_said_to_be_coherent_is_mapped_without_maintenance() {
+    const COHERENT: u64 = EXECUTE | MapFlags::COHERENT.bits();
+    let mut w = world();
+    let frame = w.m.make(Kind::Frame, 21);
+    let three = w.tables[2];
+    w.m.host().maintained = 0;
+    let mapping = w.map(frame, three, 0, 100, 0, COHERENT);
+    assert_eq!(w.m.host().maintained, 0);
+    let page = w.m.host().access(BASE).expect("mapped").flags;
+    assert_eq!(page.bits(), EXECUTE);
+    w.m.call(Operation::MappingProtect, &[mapping, READ]).ok();
+    w.m.call(Operation::MappingProtect, &[mapping, COHERENT]).ok();
+    assert_eq!(w.m.host().maintained, 0);
+    w.m.call(Operation::MappingProtect, &[mapping, READ]).ok();
+    w.m.call(Operation::MappingProtect, &[mapping, EXECUTE]).ok();
+    assert_eq!(w.m.host().maintained, 100 << 12);
+    w.m.check();
+    for flags in [READ, WRITE, EXECUTE | MapFlags::UNCACHED.bits(), EXECUTE | MapFlags::DEVICE.bits()] {
+        let flags = flags | MapFlags::COHERENT.bits();
+        assert_eq!(w.refused(frame, three, 200, 1, 0, flags), Error::InvalidArgument);
+    }
+}
+
+#[test]
 fn unbinding_is_not_an_address() {
     let mut w = world();
     assert_eq!(w.m.call(Operation::FrameMap, &[UNBIND, UNBIND, 0, 1, 0, 1, UNBIND]).err(), Error::InvalidCapability);
