@@ -9,11 +9,11 @@
 //! may name one), and that the partner is in the expected state and can run at once. Words beyond the registers, and
 //! capabilities, are delivered at the end.
 
+pub mod faults;
 pub mod special;
 
 use core::hint::cold_path;
 
-use tench_abi::fault::{Class, Report};
 use tench_abi::message::{MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 use tench_abi::{Error, Kind, Rights, Tag};
@@ -22,7 +22,7 @@ use crate::entry::clear;
 use crate::helping::heights;
 use crate::object::{Endpoint, Notification, Ref, Reply};
 use crate::slot::{Slot, flag};
-use crate::thread::{Binding, HEIGHT_UNIT, Purpose, Thread, ThreadState, blocker};
+use crate::thread::{HEIGHT_UNIT, Thread, ThreadState, blocker};
 use crate::{Arch, Kernel, cspace, endpoint, fault, float, helping, interrupt, notification, scheduler};
 
 /// The thread that runs next, with its message.
@@ -249,61 +249,6 @@ fn meet<A: Arch>(
     }
 }
 
-/// Fast path of a fault of the running thread, other than a foreign system call, if a handler waits at the endpoint for
-/// faults of this class: the handler runs next, on the faulting thread's context. On `None`, nothing was written.
-#[inline(always)]
-pub fn fault<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class, report: &Report) -> Option<Ref<Thread>> {
-    let (handler, badge) = call_handler(k, thread, class)?;
-    fault::transfer_report(k, handler, report);
-    let x = &mut k.get(handler).registers.x;
-    (x[0], x[10]) = (0, badge);
-    scheduler::hand_to(k, thread, handler);
-    Some(handler)
-}
-
-/// Fast path of a foreign system call of a thread without upcalls, all of whose registers have been saved, if a handler
-/// waits at the endpoint for such calls. The message's words are in the thread's registers; see
-/// [`ForeignCall`](tench_abi::fault::ForeignCall). On `None`, nothing was written but the thread's report.
-#[inline(always)]
-pub fn foreign_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, report: Report) -> Option<Handoff> {
-    let t = k.get(thread);
-    t.fault = report;
-    if t.has_upcalls != 0 {
-        return None;
-    }
-    let (next, badge) = call_handler(k, thread, Class::ForeignCall)?;
-    Some(Handoff { next, tag: fault::foreign_tag(report.syndrome).0, badge })
-}
-
-/// Makes the running thread wait for the reply of the handler that waits at the endpoint for faults of this class.
-/// Returns the handler, which continues on the thread's context, and its badge. On `None`, nothing was written.
-#[inline(always)]
-fn call_handler<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> Option<(Ref<Thread>, u64)> {
-    let cap = &k.get(thread).bindings[Binding::fault(class) as usize].cap;
-    if cap.flags & flag::CALLABLE == 0 {
-        return None;
-    }
-    let (object, badge) = (cap.object, cap.badge);
-    let (endpoint, handler) = receiver(k, object)?;
-    let h = k.get(handler);
-    let next = h.next;
-    let uses_float = h.fast_reply.is_none();
-    let reply = if uses_float { special::reply_of_user_of_float(h)? } else { h.fast_reply? };
-    let standing = help(k, thread)?;
-    // ── Point of no return ──
-    k.get(handler).set_standing(standing);
-    let t = k.get(thread);
-    t.badge = badge;
-    t.may_grant = false;
-    t.purpose = Purpose::Fault;
-    t.blockers |= blocker::FAULT;
-    meet(k, thread, endpoint, handler, (reply, next));
-    if uses_float {
-        special::use_float(k, handler);
-    }
-    Some((handler, badge))
-}
-
 /// Fast path of `ReplyReceive` with words only to a caller that can run at once, if no message waits. `LONG` is the
 /// value of [`is_long`] for the tag.
 #[inline(always)]
@@ -334,8 +279,8 @@ pub fn reply_receive_specially<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, 
     if free_endpoint(k, slot).is_some() { Fast::Other(slot) } else { Fast::Slow }
 }
 
-/// Fast path of `ReplyReceive` with the reply object in `x11`, with which the thread has received last, and a message in
-/// registers. Callers received with that object help.
+/// Fast path of `ReplyReceive` with the reply object in `x11`, with which the thread has received last, and a message
+/// in registers. Callers received with that object help.
 #[inline(always)]
 pub fn reply_receive_named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
     let Some(slot) = slot(k, thread, address) else { return INVALID };

@@ -4,6 +4,7 @@
 //! |---------------|----------------------------------------------------------------------|
 //! | `start`       | the image in memory, and the end of the bootstrap                    |
 //! | `trap`        | exception vectors, system-call entry, the ways back to user mode     |
+//! | `exceptions`  | faults and foreign system calls                                      |
 //! | `layout`      | memory layout                                                        |
 //! | `interrupts`  | GICv3                                                                |
 //! | `cores`       | the other cores, and starting them                                   |
@@ -37,6 +38,8 @@ pub mod cores;
 pub mod counter;
 #[cfg(target_os = "none")]
 pub mod early;
+#[cfg(target_os = "none")]
+pub mod exceptions;
 #[cfg(target_os = "none")]
 pub mod fatal;
 #[cfg(target_os = "none")]

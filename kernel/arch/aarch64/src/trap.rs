@@ -23,6 +23,7 @@ use tench_kernel::thread::{FaultTarget, Thread};
 use tench_kernel::{Arch, Kernel, Ref, State, entry, fast, float, scheduler};
 
 use crate::Machine;
+use crate::exceptions::class;
 
 core::arch::global_asm!(
     include_str!("trap.S"),
@@ -108,7 +109,7 @@ pub fn token() -> Kernel<Machine> {
 
 /// Returns the thread whose stack pointer the vectors pass.
 #[inline(always)]
-fn thread(address: usize) -> Ref<Thread> {
+pub(crate) fn thread(address: usize) -> Ref<Thread> {
     // SAFETY: the vectors pass the kernel stack pointer of user mode, which is the address of a live thread.
     unsafe { Ref::at_unchecked(address) }
 }
@@ -122,14 +123,14 @@ fn slot(address: usize) -> Ref<Slot> {
 
 /// Returns the token after setting the running thread, for every entry but the fast paths'.
 #[inline(always)]
-fn enter(address: usize) -> Kernel<Machine> {
+pub(crate) fn enter(address: usize) -> Kernel<Machine> {
     let mut kernel = token();
     kernel.state().current = thread(address);
     kernel
 }
 
 /// How many words the messages of a fast path have.
-mod words {
+pub(crate) mod words {
     /// None.
     pub const NONE: u8 = 0;
     /// As many as fit into registers.
@@ -146,7 +147,7 @@ mod words {
 /// # Safety
 /// `handoff` came from [`fast`] for the thread at `old`, whose registers were saved by the entry of this trap.
 #[inline(always)]
-unsafe fn hand_off<const WORDS: u8>(handoff: fast::Handoff, old: usize) -> ! {
+pub(crate) unsafe fn hand_off<const WORDS: u8>(handoff: fast::Handoff, old: usize) -> ! {
     // SAFETY: leaves the kernel for user mode with the state of a live thread. The stack below `old` is abandoned,
     // since it is not needed any more.
     unsafe {
@@ -530,75 +531,6 @@ extern "C" fn tench_trace_resume() {
 #[unsafe(no_mangle)]
 extern "C" fn tench_trace_return() {
     latency_tracer::end_interval(&mut token(), edge::KERNEL_INTERRUPT);
-}
-
-/// Exception classes in the syndrome register.
-mod class {
-    pub const FLOAT: u64 = 0x07;
-    pub const SVC: u64 = 0x15;
-    pub const INSTRUCTION_ABORT: u64 = 0x20;
-    pub const DATA_ABORT: u64 = 0x24;
-}
-
-/// Handles a foreign system call of the thread at `old`, with all its registers saved.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn tench_foreign_call(old: usize, syndrome: u64) -> ! {
-    let mut kernel = token();
-    latency_tracer::entered(&mut kernel, entry_path::FOREIGN_CALL);
-    let report = foreign_call(&mut kernel, thread(old), syndrome);
-    match fast::foreign_call(&mut kernel, thread(old), report) {
-        // SAFETY: the hand-off is for this trap's thread.
-        Some(handoff) => unsafe {
-            latency_tracer::end_interval(&mut token(), edge::HAND_OFF);
-            hand_off::<{ words::FOREIGN }>(handoff, old)
-        },
-        // SAFETY: the stack is given up. All registers have been saved.
-        None => unsafe {
-            core::arch::asm!("mov sp, x0", "b tench_exception_after_fast", in("x0") old, in("x1") syndrome,
-                options(noreturn, nostack))
-        },
-    }
-}
-
-/// Returns the report of a foreign system call of a thread whose registers have been saved.
-#[inline(always)]
-fn foreign_call(k: &mut Kernel<Machine>, thread: Ref<Thread>, syndrome: u64) -> Report {
-    let instruction = k.get(thread).registers.pc.wrapping_sub(Machine::CALL_BYTES);
-    Report { class: Class::ForeignCall as u64, address: 0, instruction, syndrome: syndrome & 0xffff }
-}
-
-/// Handles a synchronous exception in user mode other than one of Tench's own system calls.
-#[unsafe(no_mangle)]
-extern "C" fn tench_exception(address: usize, syndrome: u64) -> usize {
-    let mut kernel = enter(address);
-    let fault_address: u64;
-    // SAFETY: reads a register that describes this exception.
-    unsafe { core::arch::asm!("mrs {}, far_el1", out(reg) fault_address, options(nomem, nostack, preserves_flags)) };
-    let current = kernel.current();
-    let instruction = kernel.get(current).registers.pc;
-    let foreign = syndrome >> 26 == class::SVC;
-    latency_tracer::entered(&mut kernel, if foreign { entry_path::FOREIGN_CALL } else { entry_path::FAULT });
-    let next = match syndrome >> 26 {
-        class::FLOAT => float::trap(&mut kernel),
-        class::SVC => {
-            let report = foreign_call(&mut kernel, current, syndrome);
-            entry::exception(&mut kernel, Class::ForeignCall, report)
-        }
-        class::INSTRUCTION_ABORT if entry::space_was_missing(&mut kernel) => current,
-        class::INSTRUCTION_ABORT | class::DATA_ABORT => entry::exception(
-            &mut kernel,
-            Class::PageFault,
-            Report { class: Class::PageFault as u64, address: fault_address, instruction, syndrome },
-        ),
-        // For these the address register holds the value of an earlier fault, perhaps another program's, so it is not
-        // reported.
-        _ => entry::exception(
-            &mut kernel,
-            Class::Exception,
-            Report { class: Class::Exception as u64, address: 0, instruction, syndrome },
-        ),
-    };
-    next.address()
 }
 
 /// Handles an exception that must not happen in a kernel.

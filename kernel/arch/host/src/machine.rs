@@ -410,7 +410,7 @@ fn fast_fault(k: &mut Kernel<Host>, thread: Ref<Thread>, class: Class, report: R
     if !matches!(class, Class::ForeignCall) {
         return None;
     }
-    let handoff = fast::foreign_call(k, thread, report)?;
+    let handoff = fast::faults::foreign_call(k, thread, report)?;
     let x = &k.get(thread).registers.x;
     let words = [x[8], x[0], x[1], x[2], x[3], x[4], x[5], report.instruction];
     Some(hand_off(k, thread, handoff, words))

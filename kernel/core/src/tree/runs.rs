@@ -113,8 +113,8 @@ pub fn shorten<N: Nodes>(t: &mut N, node: SlotRef) {
     }
 }
 
-/// Prepares a node of a run that is not [removable](is_removable) for [`remove`](super::remove). Returns `false` if that
-/// unlinked the node already. `gap` is as in [`stand_alone`].
+/// Prepares a node of a run that is not [removable](is_removable) for [`remove`](super::remove). Returns `false` if
+/// that unlinked the node already. `gap` is as in [`stand_alone`].
 pub fn prepare_removal<N: Nodes>(t: &mut N, node: SlotRef, gap: Gap) -> bool {
     let is_member = is_member(t, node);
     if is_member {

@@ -126,8 +126,8 @@ pub fn replies(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes pages out of the middle of runs, among a hundred thousand objects: by messages that move four of them, both ways
-/// at once, and by deleting, moving and copying single ones.
+/// Takes pages out of the middle of runs, among a hundred thousand objects: by messages that move four of them, both
+/// ways at once, and by deleting, moving and copying single ones.
 pub fn runs(arena: &mut Arena) -> Result<(), Error> {
     const PAGES: u32 = 64;
     let cspaces = arena.cspaces()?;
