@@ -145,6 +145,18 @@ impl Registers {
     pub const ZERO: Registers = Registers { x: [0; 31], sp: 0, pc: 0, flags: 0, thread_pointer: 0 };
 }
 
+/// A thread's floating-point and vector registers, as carried by `ThreadReadFloat` and `ThreadWriteFloat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct FloatRegisters {
+    /// `q0`..`q31`; they fill the words of an IPC buffer.
+    pub q: [u128; 32],
+    /// `FPSR`, the status.
+    pub status: u64,
+    /// `FPCR`, the control register.
+    pub control: u64,
+}
+
 impl Default for Registers {
     fn default() -> Self {
         Self::ZERO
@@ -160,6 +172,9 @@ pub mod reply {
     pub const RESULT: u64 = 1;
     /// Leaves the thread stopped, in state `Faulted`.
     pub const STOP: u64 = 2;
+    /// Resumes the thread with all its registers from the handler's IPC buffer. (A thread whose budget was used up
+    /// continues with them, too.) Without an IPC buffer, the reply fails with `NoIpcBuffer`.
+    pub const REGISTERS: u64 = 3;
 }
 
 /// Causes of a timeout: the syndrome of a [`Class::Timeout`].

@@ -205,12 +205,12 @@ operations! {
     ThreadResume = 67;
     /// **Suspend** a thread in any state; a wait ends with `Aborted`. `cap` thread (`WRITE`).
     ThreadSuspend = 68;
-    /// **Read** a suspended thread's registers into the caller's IPC buffer. `cap` thread (`READ`), x1 flags (bit 0:
-    /// suspend it first).
+    /// **Read** the registers of a thread that is suspended, faulted, or waits for its fault handler's reply, into the
+    /// caller's IPC buffer. `cap` thread (`READ`), x1 flags (bit 0: suspend it first).
     /// Errors: `NoIpcBuffer`, `WrongState`.
     ThreadReadRegisters = 69;
-    /// **Write** a suspended thread's registers from the caller's IPC buffer. `cap` thread (`WRITE`), x1 flags (bit 0:
-    /// resume it afterwards).
+    /// **Write** the registers of such a thread from the caller's IPC buffer. `cap` thread (`WRITE`), x1 flags (bit 0:
+    /// resume it afterwards; a thread that waits for a reply goes on waiting).
     /// Errors: `NoIpcBuffer`, `WrongState`, `NotConfigured`.
     ThreadWriteRegisters = 70;
     /// **Describe** a thread. `cap` thread (`READ`).
@@ -226,6 +226,15 @@ operations! {
     /// room stops helping. A thread serves one endpoint, and an endpoint has one serving thread.
     /// Errors: `AlreadyBound` (the thread serves one, or the endpoint has a thread), `InvalidArgument` (the depth).
     ThreadServe = 73;
+    /// **Read** the floating-point registers of a thread, like `ThreadReadRegisters`, into the words of the
+    /// caller's IPC buffer: `q0` to `q31`, two words each, the low one first. `cap` thread (`READ`).
+    /// Returns x1 `FPSR`, x2 `FPCR`.
+    /// Errors: `NoIpcBuffer`, `WrongState`.
+    ThreadReadFloat = 74;
+    /// **Write** the floating-point registers of a thread, like `ThreadWriteRegisters`, from there. `cap` thread
+    /// (`WRITE`), x1 `FPSR`, x2 `FPCR`.
+    /// Errors: `NoIpcBuffer`, `WrongState`.
+    ThreadWriteFloat = 75;
 
     // ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────
     /// **Configure** a scheduling context. `cap` scheduling context (`WRITE`), x1 priority, x2 ceiling, x3 time slice

@@ -17,6 +17,8 @@ const COLD: &[Operation] = &[
     Operation::NodeInstall,
     Operation::NodeRemove,
     Operation::MappingQuery,
+    Operation::ThreadReadFloat,
+    Operation::ThreadWriteFloat,
     Operation::SchedulingReserve,
     Operation::AccountOpen,
     Operation::InterruptGet,

@@ -245,6 +245,8 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<
     let source = source(k, thread)?;
     let (object, deferred) = reply::named(k, thread, tag)?;
     check_message(k, thread, tag, true)?;
+    let caller = k.get(object).caller;
+    fault::check_reply(k, caller, thread, tag)?;
     reply::send(k, object, thread, tag);
     if helping::current_reply(k, thread) == Some(object) {
         helping::start_afresh(k, thread);
@@ -365,7 +367,8 @@ pub fn cancel_and_suspend<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error
     end_wait(k, thread, error, |k, thread| k.get(thread).state = ThreadState::Suspended);
 }
 
-/// Ends a thread's wait of any kind with an error. `goes_on` says what becomes of a thread that did not wait in a fault.
+/// Ends a thread's wait of any kind with an error. `goes_on` says what becomes of a thread that did not wait in a
+/// fault.
 fn end_wait<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error, goes_on: fn(&mut Kernel<A>, Ref<Thread>)) {
     match k.get(thread).state {
         ThreadState::Ready | ThreadState::Suspended | ThreadState::Faulted => {}

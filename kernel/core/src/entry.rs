@@ -183,6 +183,8 @@ impl<A: Arch> Table<A> {
         table[Operation::ThreadSuspend as usize] = thread::control::suspend_call::<A>;
         table[Operation::ThreadReadRegisters as usize] = thread::control::read_registers::<A>;
         table[Operation::ThreadWriteRegisters as usize] = thread::control::write_registers::<A>;
+        table[Operation::ThreadReadFloat as usize] = thread::control::read_float::<A>;
+        table[Operation::ThreadWriteFloat as usize] = thread::control::write_float::<A>;
         table[Operation::ThreadQuery as usize] = thread::control::query::<A>;
         table[Operation::ThreadServe as usize] = thread::binding::serve::<A>;
         table[Operation::UpcallReturn as usize] = fault::upcall_return::<A>;

@@ -5,12 +5,12 @@ use tench_abi::fault::{
     Class, FOREIGN_WORDS, ForeignCall, MESSAGE_WORDS, Report, reply as label, timeout as timeout_cause,
 };
 use tench_abi::message::REGISTER_WORDS;
-use tench_abi::{Kind, Rights, Tag};
+use tench_abi::{Error, Kind, Rights, Tag};
 
 use crate::endpoint::rendezvous;
 use crate::ipc_buffer::Buffer;
 use crate::object::{Endpoint, Ref};
-use crate::thread::{Binding, Purpose, Thread, ThreadState, blocker};
+use crate::thread::{Binding, Purpose, Thread, ThreadState, blocker, load_registers};
 use crate::{Arch, Kernel, account, fast, preemption_point, scheduler};
 
 /// Raises a fault of the running thread, whose registers have all been saved. The thread continues in its upcall, waits
@@ -20,7 +20,7 @@ pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Th
     k.get(thread).fault = report;
     if k.get(thread).has_upcalls == 0 || !upcall(k, thread, class, &report) {
         if !matches!(class, Class::ForeignCall)
-            && let Some(handler) = fast::fault(k, thread, class, &report)
+            && let Some(handler) = fast::faults::fault(k, thread, class, &report)
         {
             return handler;
         }
@@ -165,7 +165,13 @@ pub const fn foreign_tag(immediate: u64) -> Tag {
 
 /// Applies the handler's reply to a fault: the thread continues, with all its registers, or stays stopped.
 pub fn apply_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<Thread>, tag: Tag) {
-    if lets_go_on(tag) {
+    if tag.label() == label::REGISTERS
+        && let Some(buffer) = Buffer::of(k, handler)
+    {
+        forget(k.get(thread));
+        load_registers(k, thread, buffer);
+        scheduler::make_ready(k, thread);
+    } else if lets_go_on(tag) {
         apply_resuming_reply(k, thread, handler, tag);
         scheduler::make_ready(k, thread);
     } else {
@@ -175,10 +181,25 @@ pub fn apply_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref
     }
 }
 
-/// Returns whether a reply lets the thread continue.
+/// Returns whether a reply lets the thread continue, with its registers as they are but for a result.
 #[inline]
 pub const fn lets_go_on(tag: Tag) -> bool {
     tag.label() == label::RESUME || (tag.label() == label::RESULT && tag.length() > 0)
+}
+
+/// Checks that a reply to `caller`, if that is a reply to a fault, brings what it promises.
+#[inline]
+pub fn check_reply<A: Arch>(
+    k: &mut Kernel<A>,
+    caller: Option<Ref<Thread>>,
+    handler: Ref<Thread>,
+    tag: Tag,
+) -> Result<(), Error> {
+    if tag.label() != label::REGISTERS {
+        return Ok(());
+    }
+    let is_fault = caller.is_some_and(|caller| k.get(caller).blockers & blocker::FAULT != 0);
+    if is_fault && Buffer::of(k, handler).is_none() { Err(Error::NoIpcBuffer) } else { Ok(()) }
 }
 
 /// Ends a thread's wait in a fault. If the fault reported a budget, and the thread has a context without a budget
@@ -203,13 +224,10 @@ pub fn apply_resuming_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, han
 }
 
 /// Performs `UpcallReturn`: the thread continues with the registers in its IPC buffer.
-pub fn upcall_return<A: Arch>(
-    k: &mut Kernel<A>,
-    thread: Ref<Thread>,
-) -> Result<crate::entry::Outcome, tench_abi::Error> {
-    let buffer = Buffer::of(k, thread).ok_or(tench_abi::Error::NoIpcBuffer)?;
+pub fn upcall_return<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<crate::entry::Outcome, Error> {
+    let buffer = Buffer::of(k, thread).ok_or(Error::NoIpcBuffer)?;
     buffer.set_upcall_running(false);
-    crate::thread::load_registers(k, thread, buffer);
+    load_registers(k, thread, buffer);
     let pointer = k.get(thread).registers.thread_pointer;
     k.arch().set_thread_pointer(pointer);
     Ok(crate::entry::Outcome::Written)

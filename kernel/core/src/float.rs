@@ -51,6 +51,25 @@ pub fn go_on_if_there<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
+/// Copies the registers of a thread that does not run into the thread, if they are in the unit, where they stay.
+pub fn save<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    if is_there(k, thread) {
+        // It is off, since its registers are not those of the running thread.
+        k.arch().float_enable(true);
+        let float = &raw mut k.get(thread).float;
+        // SAFETY: the thread is alive, and `Arch` shares no memory with it.
+        k.arch().float_save(unsafe { &mut *float });
+        k.arch().float_enable(false);
+    }
+}
+
+/// Makes the registers that are saved in a thread that does not run the right ones, and those in the unit nobody's.
+pub fn disown<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+    if is_there(k, thread) {
+        k.state().float_owner = None;
+    }
+}
+
 /// Switches the unit off, at the latest when the running thread is left that uses it.
 #[inline]
 pub fn stop<A: Arch>(k: &mut Kernel<A>) {

@@ -32,6 +32,8 @@ pub struct Buffer {
     address: usize,
 }
 
+const _: () = assert!(size_of::<[[u64; 2]; 32]>() == MAX_WORDS * size_of::<u64>(), "they fill the words");
+
 impl Buffer {
     /// Returns the IPC buffer of a thread, if one is bound.
     #[inline]
@@ -111,6 +113,22 @@ impl Buffer {
         let to = self.address + offset_of!(IpcBuffer, registers);
         // SAFETY: a live thread's registers and room for as many; no reference to either exists.
         unsafe { k.arch().copy(from, to, size_of::<Registers>() / size_of::<u64>()) };
+    }
+
+    /// Copies a thread's saved floating-point registers into the words of the buffer.
+    pub fn store_float<A: Arch>(self, k: &mut Kernel<A>, thread: Ref<Thread>) {
+        let from = (&raw const k.get(thread).float.registers).addr();
+        let to = self.address + offset_of!(IpcBuffer, words);
+        // SAFETY: as in `store_registers`.
+        unsafe { k.arch().copy(from, to, MAX_WORDS) };
+    }
+
+    /// Copies floating-point registers from the words of the buffer into a thread. Any values are valid there.
+    pub fn load_float<A: Arch>(self, k: &mut Kernel<A>, thread: Ref<Thread>) {
+        let from = self.address + offset_of!(IpcBuffer, words);
+        let to = (&raw mut k.get(thread).float.registers).addr();
+        // SAFETY: as in `store_registers`.
+        unsafe { k.arch().copy(from, to, MAX_WORDS) };
     }
 
     /// Copies registers from the buffer into a thread, unchanged. Any values are valid there.

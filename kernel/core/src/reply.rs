@@ -66,9 +66,8 @@ pub fn reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     let address = argument(k, thread, 0);
     let object = if address == 0 { k.get(thread).bound_reply.ok_or(Error::NoReplyObject)? } else { at(k, address)? };
     endpoint::check_message(k, thread, tag, true)?;
-    if k.get(object).caller.is_none() {
-        return Err(Error::NoCaller);
-    }
+    let caller = k.get(object).caller.ok_or(Error::NoCaller)?;
+    fault::check_reply(k, Some(caller), thread, tag)?;
     let before = k.get(thread).blockers;
     send(k, object, thread, tag);
     if helping::current_reply(k, thread) == Some(object) {

@@ -13,7 +13,7 @@ fn with_reply(endpoint: u64, reply: u64) -> [u64; 13] {
     registers
 }
 
-/// What happens besides.
+/// An event between the program's use of the unit and the reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Event {
     Nothing,

@@ -11,6 +11,7 @@ mod cspaces;
 mod deadlines;
 mod depletion;
 mod fast_path;
+mod fault_registers;
 mod float;
 mod helping;
 mod identifiers;

@@ -1,9 +1,9 @@
 //! Tests that registers survive whatever happens to a thread.
 
-use tench::abi::fault::{Class, ForeignCall, reply};
+use tench::abi::fault::{Class, FloatRegisters, ForeignCall, Registers, reply};
 use tench::abi::object::ThreadState;
 use tench::abi::{Operation, Tag};
-use tench::sys::{Cap, Endpoint, Message, Received, Wait, ipc::BOUND_REPLY, thread::yield_now};
+use tench::sys::{Cap, Endpoint, Error, Message, Received, Wait, block, ipc::BOUND_REPLY, thread::yield_now};
 
 use crate::assembly::{dump_vectors, fill_vectors, probe};
 use crate::case::{Case, Outcome};
@@ -30,6 +30,11 @@ pub const CASES: &[Case] = &[
         "REG0012",
         "vector registers survive calls and faults that a user of vector registers serves",
         vectors_served,
+    ),
+    Case::new(
+        "REG0013",
+        "a fault's handler reads the thread's registers, general and vector, and gives it others",
+        exchanged,
     ),
 ];
 
@@ -306,6 +311,46 @@ fn vectors_fault(stage: &mut Stage) -> Outcome {
     BOUND_REPLY.reply(&Message::new(reply::RESUME))?;
     check!(worker.join()?);
     check!(dump() == vectors(6));
+    Ok(())
+}
+
+/// Returns vector registers in the form in which they are transferred.
+fn float_registers(vectors: &Vectors) -> FloatRegisters {
+    let q = core::array::from_fn(|i| u128::from(vectors[2 * i]) | u128::from(vectors[2 * i + 1]) << 64);
+    FloatRegisters { q, control: vectors[64], status: vectors[65] }
+}
+
+fn exchanged(stage: &mut Stage) -> Outcome {
+    let endpoint = stage.endpoint()?;
+    let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, move || {
+        fill(&vectors(5));
+        let found = run(&pattern(13), FOREIGN);
+        (found, dump() == vectors(6))
+    })?;
+    let thread = worker.thread;
+    thread.faults_to(Class::ForeignCall, Some(endpoint))?;
+    equal!(thread.read_float(), Ok(FloatRegisters::default()));
+    thread.resume()?;
+    // While the thread waits until its call is received, it cannot be examined: its program counter would be wrong.
+    equal!(thread.read_registers(false), Err(Error::WrongState));
+    equal!(thread.read_float(), Err(Error::WrongState));
+    let call = foreign_call(&endpoint.receive(Wait::until(patience()))?);
+    fill(&vectors(9));
+    let mut registers = thread.read_registers(false)?;
+    equal!((&registers.x[..], registers.pc), (&pattern(13)[..31], call.instruction + 4));
+    equal!(thread.read_float(), Ok(float_registers(&vectors(5))));
+    thread.write_float(&float_registers(&vectors(6)))?;
+    check!(dump() == vectors(9));
+    let other = pattern(77);
+    registers.x.copy_from_slice(&other[..31]);
+    registers.thread_pointer = other[31];
+    // The thread keeps nothing of what was written before the reply with registers.
+    // SAFETY: the thread goes on with what the reply says.
+    unsafe { thread.write_registers(&Registers::ZERO, true)? };
+    equal!(thread.read_registers(false)?, Registers::ZERO);
+    check!(block::write_registers(&registers).is_some());
+    BOUND_REPLY.reply(&Message::new(reply::REGISTERS))?;
+    equal!(worker.join()?, (extended(&other), true));
     Ok(())
 }
 

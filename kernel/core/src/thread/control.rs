@@ -3,11 +3,11 @@
 use tench_abi::object::ThreadState as State;
 use tench_abi::{Error, Kind, Rights};
 
-use super::{Binding, Thread, ThreadState, load_registers, stack_depth, target};
+use super::{Binding, FloatState, Thread, ThreadState, blocker, load_registers, stack_depth, target};
 use crate::entry::{Outcome, argument};
 use crate::ipc_buffer::Buffer;
 use crate::object::Ref;
-use crate::{Arch, Kernel, account, endpoint, scheduler};
+use crate::{Arch, Kernel, account, endpoint, float, scheduler};
 
 /// Resumes a suspended or faulted thread.
 fn resume<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(), Error> {
@@ -45,9 +45,15 @@ pub fn suspend_call<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<O
     Ok(Outcome::Done)
 }
 
-/// Returns whether a thread is stopped, so that its registers can be read and written.
-fn at_rest<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
-    matches!(k.get(thread).state, ThreadState::Suspended | ThreadState::Faulted)
+/// Checks that a thread is stopped, or waits for its fault handler's reply, so that its registers can be read and
+/// written.
+fn check_at_rest<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(), Error> {
+    let t = k.get(thread);
+    match t.state {
+        ThreadState::Suspended | ThreadState::Faulted => Ok(()),
+        ThreadState::AwaitingReply(_) if t.blockers & blocker::FAULT != 0 => Ok(()),
+        _ => Err(Error::WrongState),
+    }
 }
 
 /// Performs `ThreadReadRegisters`.
@@ -61,9 +67,7 @@ pub fn read_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result
     if flags & 1 != 0 && thread != caller {
         suspend(k, thread);
     }
-    if !at_rest(k, thread) {
-        return Err(Error::WrongState);
-    }
+    check_at_rest(k, thread)?;
     buffer.store_registers(k, thread);
     Ok(Outcome::Done)
 }
@@ -76,9 +80,7 @@ pub fn write_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Resul
         return Err(Error::InvalidArgument);
     }
     let buffer = Buffer::of(k, caller).ok_or(Error::NoIpcBuffer)?;
-    if !at_rest(k, thread) {
-        return Err(Error::WrongState);
-    }
+    check_at_rest(k, thread)?;
     if flags & 1 != 0 {
         resume(k, thread)?;
     }
@@ -87,6 +89,30 @@ pub fn write_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Resul
         k.get(thread).kernel_stack_pointer = 0;
         account::apply_suspension(k, thread);
     }
+    Ok(Outcome::Done)
+}
+
+/// Performs `ThreadReadFloat`.
+pub fn read_float<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
+    let thread = target(k, caller, Rights::READ)?;
+    let buffer = Buffer::of(k, caller).ok_or(Error::NoIpcBuffer)?;
+    check_at_rest(k, thread)?;
+    float::save(k, thread);
+    buffer.store_float(k, thread);
+    let FloatState { status, control, .. } = k.get(thread).float;
+    Ok(Outcome::results(k, caller, &[status, control]))
+}
+
+/// Performs `ThreadWriteFloat`.
+pub fn write_float<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
+    let thread = target(k, caller, Rights::WRITE)?;
+    let (status, control) = (argument(k, caller, 1), argument(k, caller, 2));
+    let buffer = Buffer::of(k, caller).ok_or(Error::NoIpcBuffer)?;
+    check_at_rest(k, thread)?;
+    float::disown(k, thread);
+    buffer.load_float(k, thread);
+    let float = &mut k.get(thread).float;
+    (float.status, float.control) = (status, control);
     Ok(Outcome::Done)
 }
 

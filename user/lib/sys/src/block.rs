@@ -247,6 +247,21 @@ impl Staged {
     }
 }
 
+/// Returns the floating-point registers in the words of the IPC buffer.
+pub(crate) fn read_float() -> Option<[u128; 32]> {
+    let pointer = field::<[u128; 32]>(offset_of!(IpcBuffer, words))?;
+    // SAFETY: the buffer is mapped and aligned to 1,024 bytes (`install`), and any bytes are registers.
+    Some(unsafe { pointer.read_volatile() })
+}
+
+/// Writes floating-point registers into the words of the IPC buffer.
+pub(crate) fn write_float(registers: &[u128; 32]) -> Option<()> {
+    let pointer = field::<[u128; 32]>(offset_of!(IpcBuffer, words))?;
+    // SAFETY: as above, and nobody holds a reference into it.
+    unsafe { pointer.write_volatile(*registers) };
+    Some(())
+}
+
 /// Returns the registers in the IPC buffer: in an upcall, those of the interrupted thread.
 pub fn read_registers() -> Option<Registers> {
     let pointer = field::<Registers>(offset_of!(IpcBuffer, registers))?;
@@ -254,8 +269,9 @@ pub fn read_registers() -> Option<Registers> {
     Some(unsafe { pointer.read_volatile() })
 }
 
-/// Writes registers into the IPC buffer.
-pub(crate) fn write_registers(registers: &Registers) -> Option<()> {
+/// Writes registers into the IPC buffer, from where a reply with the label
+/// [`REGISTERS`](tench_abi::fault::reply::REGISTERS) takes them. Returns `None` without a buffer.
+pub fn write_registers(registers: &Registers) -> Option<()> {
     let pointer = field::<Registers>(offset_of!(IpcBuffer, registers))?;
     // SAFETY: the buffer is mapped (`install`), and nobody holds a reference into it.
     unsafe { pointer.write_volatile(*registers) };

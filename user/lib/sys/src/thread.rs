@@ -1,6 +1,6 @@
 //! Threads and scheduling contexts.
 
-use tench_abi::fault::{Class, Registers, Report};
+use tench_abi::fault::{Class, FloatRegisters, Registers, Report};
 use tench_abi::layout::UNBIND;
 use tench_abi::object::ThreadState;
 use tench_abi::{CapAddress, Error, Operation};
@@ -154,7 +154,8 @@ impl Cap<Thread> {
         unsafe { raw::call0(Operation::ThreadSuspend, self.raw(), 0) }.done()
     }
 
-    /// Returns the registers of a suspended thread; with `suspend`, suspends the thread first.
+    /// Returns the registers of a thread that is suspended, faulted, or waits for its fault handler's reply; with
+    /// `suspend`, suspends the thread first.
     /// Rights: `READ`. Errors: `NoIpcBuffer`, `WrongState`.
     pub fn read_registers(self, suspend: bool) -> Result<Registers, Error> {
         // SAFETY: the kernel writes the registers to the IPC buffer, into which nobody holds a reference.
@@ -162,7 +163,7 @@ impl Cap<Thread> {
         block::read_registers().ok_or(Error::NoIpcBuffer)
     }
 
-    /// Sets the registers of a suspended thread, and with `resume` resumes it.
+    /// Sets the registers of such a thread, and with `resume` resumes it, unless it waits for a reply.
     /// Rights: `WRITE`. Errors: `NoIpcBuffer`, `WrongState`, `NotConfigured`.
     ///
     /// # Safety
@@ -173,6 +174,25 @@ impl Cap<Thread> {
         block::write_registers(registers).ok_or(Error::NoIpcBuffer)?;
         // SAFETY: the caller is responsible for what the thread will do.
         unsafe { raw::call0(Operation::ThreadWriteRegisters, self.raw(), u64::from(resume)) }.done()
+    }
+
+    /// Returns the floating-point registers of a thread, under the same conditions as
+    /// [`read_registers`](Self::read_registers). Changes the message words in the caller's IPC buffer.
+    /// Rights: `READ`. Errors: `NoIpcBuffer`, `WrongState`.
+    pub fn read_float(self) -> Result<FloatRegisters, Error> {
+        // SAFETY: the kernel writes the registers to the IPC buffer, into which nobody holds a reference.
+        let result = unsafe { raw::call0(Operation::ThreadReadFloat, self.raw(), 0) }.check()?;
+        let q = block::read_float().ok_or(Error::NoIpcBuffer)?;
+        Ok(FloatRegisters { q, status: result.first, control: result.words[0] })
+    }
+
+    /// Sets the floating-point registers of a thread, under the same conditions. Changes the message words in the
+    /// caller's IPC buffer. Rights: `WRITE`. Errors: `NoIpcBuffer`, `WrongState`.
+    pub fn write_float(self, registers: &FloatRegisters) -> Result<(), Error> {
+        block::write_float(&registers.q).ok_or(Error::NoIpcBuffer)?;
+        let FloatRegisters { status, control, .. } = *registers;
+        // SAFETY: floating-point registers are numbers to whatever the thread does.
+        unsafe { raw::call1(Operation::ThreadWriteFloat, self.raw(), status, control) }.done()
     }
 
     /// Returns a description of the thread. Rights: `READ`.
