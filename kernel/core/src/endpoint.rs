@@ -247,7 +247,9 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<
     check_message(k, thread, tag, true)?;
     let caller = k.get(object).caller;
     fault::check_reply(k, caller, thread, tag)?;
-    reply::send(k, object, thread, tag);
+    let goes_on =
+        if is_handed_back(k, thread, caller, &source) { scheduler::go_on_with } else { scheduler::make_ready };
+    reply::send(k, object, thread, tag, goes_on);
     if helping::current_reply(k, thread) == Some(object) {
         helping::start_afresh(k, thread);
     }
@@ -257,6 +259,20 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<
     };
     helping::update_receiver(k, thread, before);
     received
+}
+
+/// Returns whether `caller`, to which `thread` replies, continues in its place, since the thread has worked on the
+/// caller's context, and waits now.
+fn is_handed_back<A: Arch>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+    caller: Option<Ref<Thread>>,
+    source: &Source,
+) -> bool {
+    let Source::Endpoint(endpoint) = *source else { return false };
+    let worked_on = k.get(thread).scheduling;
+    let is_own = caller.is_some_and(|caller| k.get(caller).scheduling == worked_on);
+    is_own && worked_on.is_some() && !matches!(waiting(k, endpoint), Waiting::Sender(_))
 }
 
 /// An object from which a thread can receive.

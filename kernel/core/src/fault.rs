@@ -164,16 +164,23 @@ pub const fn foreign_tag(immediate: u64) -> Tag {
 }
 
 /// Applies the handler's reply to a fault: the thread continues, with all its registers, or stays stopped.
-pub fn apply_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<Thread>, tag: Tag) {
+/// `goes_on` makes it ready.
+pub fn apply_reply<A: Arch>(
+    k: &mut Kernel<A>,
+    thread: Ref<Thread>,
+    handler: Ref<Thread>,
+    tag: Tag,
+    goes_on: fn(&mut Kernel<A>, Ref<Thread>),
+) {
     if tag.label() == label::REGISTERS
         && let Some(buffer) = Buffer::of(k, handler)
     {
         forget(k.get(thread));
         load_registers(k, thread, buffer);
-        scheduler::make_ready(k, thread);
+        goes_on(k, thread);
     } else if lets_go_on(tag) {
         apply_resuming_reply(k, thread, handler, tag);
-        scheduler::make_ready(k, thread);
+        goes_on(k, thread);
     } else {
         let t = k.get(thread);
         forget(t);

@@ -69,7 +69,7 @@ pub fn reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     let caller = k.get(object).caller.ok_or(Error::NoCaller)?;
     fault::check_reply(k, Some(caller), thread, tag)?;
     let before = k.get(thread).blockers;
-    send(k, object, thread, tag);
+    send(k, object, thread, tag, scheduler::make_ready);
     if helping::current_reply(k, thread) == Some(object) {
         helping::start_afresh(k, thread);
         helping::update_receiver(k, thread, before);
@@ -78,8 +78,14 @@ pub fn reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
 }
 
 /// Replies to the caller in `object`, if there is one, with the message in `server`'s registers. The server itself is
-/// updated later, when it is known for which caller it works next.
-pub fn send<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, server: Ref<Thread>, tag: Tag) {
+/// updated later, when it is known for which caller it works next. `goes_on` makes the caller ready.
+pub fn send<A: Arch>(
+    k: &mut Kernel<A>,
+    object: Ref<Reply>,
+    server: Ref<Thread>,
+    tag: Tag,
+    goes_on: fn(&mut Kernel<A>, Ref<Thread>),
+) {
     let Some(caller) = k.get(object).caller.take() else { return };
     if let Some(other) = k.get(object).claimed.filter(|claimed| *claimed != server) {
         helping::propagate(k, other);
@@ -88,14 +94,14 @@ pub fn send<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, server: Ref<Thread>,
     let flags = k.get(caller).blockers;
     k.get(caller).blockers = flags & !blocker::HELPLESS;
     if flags & blocker::FAULT != 0 {
-        fault::apply_reply(k, caller, server, tag);
+        fault::apply_reply(k, caller, server, tag, goes_on);
         return;
     }
     endpoint::transfer_message(k, server, caller, tag);
     let x = &mut k.get(caller).registers.x;
     x[0] = 0;
     x[10] = 0;
-    scheduler::make_ready(k, caller);
+    goes_on(k, caller);
 }
 
 /// Removes a caller that no longer waits (because of its deadline, suspension or deletion).

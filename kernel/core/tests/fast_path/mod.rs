@@ -270,3 +270,23 @@ fn a_capability_at_address_0_can_be_used_on_either_path() {
         }
     }
 }
+
+#[test]
+fn a_caller_continues_in_place_of_its_server_and_before_its_equals() {
+    for is_fast in [false, true] {
+        let mut m = tench_arch_host::Machine::new();
+        let (server, equal, caller) = (m.make_thread(255), m.make_thread(255), m.first);
+        let endpoint = m.make(tench_abi::Kind::Endpoint, 0);
+        m.run(server);
+        m.call(Operation::Receive, &[endpoint, 0]);
+        m.run(caller);
+        m.fast = is_fast;
+        let priorities = [caller, equal].map(|thread| m.thread(thread).priority);
+        assert_eq!(priorities, [255, 255]);
+        m.call(Operation::Call, &[endpoint, 0]);
+        assert_eq!(m.current(), server, "fast: {is_fast}");
+        m.call(Operation::ReplyReceive, &[endpoint, 0]);
+        assert_eq!(m.current(), caller, "fast: {is_fast}");
+        m.check();
+    }
+}

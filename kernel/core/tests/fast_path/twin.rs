@@ -14,7 +14,7 @@ use tench_kernel::kernel::State;
 use tench_kernel::object::{Endpoint, Ref, SchedulingContext};
 use tench_kernel::slot::flag;
 use tench_kernel::thread::{Binding, Purpose, Thread, ThreadState, blocker};
-use tench_kernel::{float, helping, scheduler, timers};
+use tench_kernel::{float, scheduler, timers};
 
 use super::world::World;
 
@@ -60,11 +60,9 @@ impl Twin {
         let m = &mut world.machine;
         assert!(!m.host().interrupted(), "{what}: an interrupt is pending");
         assert!(!scheduler::should_switch(&mut m.kernel()), "{what}: another thread should run");
-        let equal_caller = caller_with_equals(m);
         m.save(&self.regions, &mut self.before);
         m.fast = false;
         act(m);
-        let slow_runs = m.current();
         check_float(m);
         let notified = m.host().notified.clone();
         if !keep_fast {
@@ -87,10 +85,6 @@ impl Twin {
         }
         settle(world, &entry);
         let m = &mut world.machine;
-        if equal_caller == Some(m.current()) && slow_runs != m.current() {
-            m.restore_all(&self.regions, &self.kept);
-            return;
-        }
         let differences = m.differences(&self.regions, &self.slow);
         let tails = tails_of_empty_queues(world);
         let differences = differences.iter().filter(|difference| !tails.contains(&difference.address));
@@ -101,16 +95,6 @@ impl Twin {
         m.restore_all(&self.regions, &self.kept);
         m.check();
     }
-}
-
-/// Returns the caller for which the running thread works, if threads of its priority are ready. A known difference:
-/// after the reply, the fast path lets the caller continue, and the slow path puts it behind its equals.
-fn caller_with_equals(m: &mut Machine) -> Option<Ref<Thread>> {
-    let mut k = m.kernel();
-    let current = k.current();
-    let caller = helping::caller_of(&mut k, current)?;
-    let priority = usize::try_from(k.get(caller).priority).ok()?;
-    k.state().ready[priority].head.map(|_| caller)
 }
 
 /// Forgets the idle thread's suspended entry, which no image can contain; the thread enters anew when it runs next.
