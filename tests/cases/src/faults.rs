@@ -452,7 +452,7 @@ fn suspended(stage: &mut Stage) -> Outcome {
 }
 
 fn unknown_reply(stage: &mut Stage) -> Outcome {
-    for label in [reply::RESULT, 3, 0xffff_ffff_ffff] {
+    for label in [reply::RESULT, 4, 0xffff_ffff_ffff] {
         let (worker, endpoint) = faulting_worker(stage, trigger("null-read"))?;
         endpoint.receive(Wait::until(patience()))?;
         BOUND_REPLY.reply(&Message::new(label))?;

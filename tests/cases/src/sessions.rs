@@ -60,8 +60,10 @@ impl TriplerService for Service {
         self.asked[thread as usize] += 1;
         let (least, most) = (self.asked.iter().min(), self.asked.iter().max());
         if let (Some(least), Some(most)) = (least, most)
+            && *least > 0
             && *most < CALLS
         {
+            // Until a thread has called once, it has not come yet: the one before it may go on calling.
             self.spread = self.spread.max(most - least);
         }
         Ok(None)
