@@ -162,9 +162,8 @@ impl World {
         let sends = |thread: &usize| matches!(self.threads[*thread].doing, Doing::Sending { .. });
         let mut senders: Vec<usize> = self.endpoints[endpoint].iter().copied().filter(sends).collect();
         // Stable: equals stay in the order of their arrival. Threads without a context, or that wait for themselves,
-        // come last, and threads that came when no thread served the endpoint come first.
+        // come last.
         let rank = |thread: usize| match self.priority(thread) {
-            _ if self.threads[thread].is_early => 256,
             Some(priority) if !self.threads[thread].is_helpless => priority as i64,
             _ => -1,
         };

@@ -100,8 +100,6 @@ pub struct Thread {
     pub is_alarmed: bool,
     /// Set if it waits without helping, because otherwise it would wait for itself or a height would be too great.
     pub is_helpless: bool,
-    /// Set if it waits to send at an endpoint that no thread served when it came.
-    pub is_early: bool,
     /// The reply object that is bound to it.
     pub bound_reply: Option<usize>,
     /// The reply object with which it has received last, if that is not the bound one.
@@ -283,7 +281,6 @@ impl World {
                 self.threads[me].doing = Doing::Sending { endpoint, badge: capability.badge, call };
                 self.wait_until(me, deadline);
                 self.endpoints[endpoint].push(me);
-                self.threads[me].is_early = self.serving(endpoint).is_none();
                 self.join(me);
             }
         }

@@ -154,7 +154,6 @@ impl Pair {
             alarm: None,
             is_alarmed: false,
             is_helpless: false,
-            is_early: false,
             bound_reply: Some(number),
             other_reply: None,
             is_deferred: false,

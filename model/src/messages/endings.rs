@@ -16,7 +16,6 @@ impl World {
         }
         self.threads[thread].deadline = None;
         self.threads[thread].is_helpless = false;
-        self.threads[thread].is_early = false;
         self.threads[thread].doing = Doing::Ready;
     }
 

@@ -216,7 +216,7 @@ fn senders(k: &mut Kernel<Host>, first: Ref<Thread>, tail: Option<Ref<Thread>>) 
             let rank = key >> 48;
             // A thread that reports its used-up budget keeps the place with which it came.
             let is_reported = t.blockers & blocker::FAULT_REPORTED == blocker::FAULT_REPORTED;
-            let is_right = is_reported || rank == (256 - i64::from(priority)) as u64 || rank == 0;
+            let is_right = is_reported || rank == (256 - i64::from(priority)) as u64;
             ensure!(is_right, "{thread:?} waits with key {key:x}, and has {priority}");
             ensure!(t.previous == previous, "{thread:?}: previous is {:?}, not {previous:?}", t.previous);
             ensure!(previous.is_none() || !t.sending.is_queued(), "{thread:?} is in a run and in the heap");

@@ -1,7 +1,7 @@
 //! The queues of an endpoint: which threads wait there, and in which order.
 //!
-//! Receivers wait first in, first out. So do senders, except that a served endpoint orders them by priority. A waiting
-//! thread is unlinked in constant or logarithmic time, whatever ends its wait.
+//! Senders wait in the order of their priorities, first in, first out within one; receivers, which are alike to whoever
+//! sends, first in, first out. A waiting thread is unlinked in constant or logarithmic time, whatever ends its wait.
 
 use core::mem::offset_of;
 
@@ -177,16 +177,14 @@ const ARRIVAL: u64 = (1 << ARRIVAL_BITS) - 1;
 
 /// Queues a thread as a sender at an endpoint without receivers.
 ///
-/// At a served endpoint, where senders help, they wait in the order of their priorities. At other endpoints it is first
-/// come, first served, and those senders come before all that arrive once the endpoint is served. A sender of the same
-/// rank as the one before it is linked behind that sender; only the first of such a *run* is in the heap. So as long as
-/// all have the same priority, arriving and leaving take constant time.
+/// Senders wait in the order of their priorities. A sender of the same rank as the one that came before it is linked
+/// behind that sender; only the first of such a *run* is in the heap. So as long as all have the same priority, arriving
+/// and leaving take constant time.
 pub fn enqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let s = k.state();
     s.arrivals += 1;
     let arrivals = s.arrivals;
-    let is_served = k.get(endpoint).server != 0;
-    let key = if is_served { key_of(arrivals, k.get(thread)) } else { arrivals & ARRIVAL };
+    let key = key_of(arrivals, k.get(thread));
     let queue = k.get(endpoint);
     let (head, tail) = (queue.head, core::mem::replace(&mut queue.tail, thread.address()));
     let t = k.get(thread);
@@ -209,7 +207,7 @@ pub fn enqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, threa
     }
 }
 
-/// Returns a sender's key at a served endpoint: the lowest comes first. A sender that does not help comes last, since
+/// Returns a sender's key: the lowest comes first. A sender that does not help comes last, since
 /// its priority may come from another sender that waits here.
 #[inline]
 fn key_of(arrival: u64, t: &Thread) -> u64 {
@@ -247,13 +245,11 @@ fn unqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: R
     set_senders(k, endpoint, root);
 }
 
-/// Moves a sender to the rank of its new priority. It keeps its order of arrival among equals, and a sender that came
-/// before the endpoint was served keeps its place. So does a sender that reports its used-up budget: it does not help,
-/// so a change of the first sender would go unnoticed.
+/// Moves a sender to the rank of its new priority. It keeps its order of arrival among equals. A sender that reports its
+/// used-up budget keeps its place: it does not help, so a change of the first sender would go unnoticed.
 pub fn requeue<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let t = k.get(thread);
-    let is_reported = t.blockers & blocker::FAULT_REPORTED == blocker::FAULT_REPORTED;
-    if is_reported || t.sending.key <= ARRIVAL {
+    if t.blockers & blocker::FAULT_REPORTED == blocker::FAULT_REPORTED {
         return;
     }
     unqueue_sender(k, endpoint, thread);

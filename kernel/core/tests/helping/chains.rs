@@ -330,7 +330,7 @@ fn a_ring_that_is_closed_by_serving() {
         stage.machine.thread(a.thread).blockers & blocker::HELPLESS != 0,
         "who begins to serve while it waits helps no more"
     );
-    assert_eq!((stage.priority(a), stage.priority(b)), (10, 10), "who came before that comes first");
+    assert_eq!((stage.priority(a), stage.priority(b)), (200, 10), "the other comes first");
     stage.manage(Operation::ThreadSuspend, &[high.capability]);
     assert_eq!((stage.priority(a), stage.priority(b)), (10, 10));
 }

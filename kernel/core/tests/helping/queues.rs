@@ -77,29 +77,21 @@ fn a_server_without_time_goes_on_when_the_next_waits() {
 }
 
 #[test]
-fn senders_wait_in_turn_where_nobody_serves_and_by_priority_where_somebody_does() {
+fn senders_wait_by_priority_and_equals_in_turn() {
     for served in [false, true] {
         let mut stage = Stage::new();
         let (server, busy) = (stage.server(10, served), stage.actor(7));
-        let (low, high) = (stage.actor(5), stage.actor(200));
-        for client in [busy, low, high] {
+        let [low, high, equal, raised] = [5, 200, 200, 1].map(|priority| stage.actor(priority));
+        for client in [busy, low, high, equal, raised] {
             stage.call(client, server);
         }
-        let waits = |stage: &mut Stage, actor| matches!(stage.state(actor), ThreadState::Sending(_));
-        assert!(waits(&mut stage, low) && waits(&mut stage, high));
-        // Senders that come once the endpoint is served stay behind them.
-        if !served {
-            stage.serve(server, server.endpoint);
-            let higher = stage.actor(220);
-            stage.call(higher, server);
-            assert!(waits(&mut stage, higher));
+        assert!([low, high, equal, raised].iter().all(|actor| matches!(stage.state(*actor), ThreadState::Sending(_))));
+        // It came last of the three.
+        stage.manage(Operation::SchedulingConfigure, &[raised.time, 200, 200, 0]);
+        for next in [high, equal, raised, low] {
+            stage.reply_and_receive(server);
+            assert!(matches!(stage.state(next), ThreadState::AwaitingReply(_)), "served: {served}");
         }
-        stage.reply_and_receive(server);
-        let first = if served { high } else { low };
-        assert!(matches!(stage.state(first), ThreadState::AwaitingReply(_)), "served: {served}");
-        stage.reply_and_receive(server);
-        let second = if served { low } else { high };
-        assert!(matches!(stage.state(second), ThreadState::AwaitingReply(_)), "served: {served}");
     }
 }
 
