@@ -178,8 +178,8 @@ const ARRIVAL: u64 = (1 << ARRIVAL_BITS) - 1;
 /// Queues a thread as a sender at an endpoint without receivers.
 ///
 /// Senders wait in the order of their priorities. A sender of the same rank as the one that came before it is linked
-/// behind that sender; only the first of such a *run* is in the heap. So as long as all have the same priority, arriving
-/// and leaving take constant time.
+/// behind that sender; only the first of such a *run* is in the heap. So as long as all have the same priority,
+/// arriving and leaving take constant time.
 pub fn enqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let s = k.state();
     s.arrivals += 1;
@@ -245,8 +245,8 @@ fn unqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: R
     set_senders(k, endpoint, root);
 }
 
-/// Moves a sender to the rank of its new priority. It keeps its order of arrival among equals. A sender that reports its
-/// used-up budget keeps its place: it does not help, so a change of the first sender would go unnoticed.
+/// Moves a sender to the rank of its new priority. It keeps its order of arrival among equals. A sender that reports
+/// its used-up budget keeps its place: it does not help, so a change of the first sender would go unnoticed.
 pub fn requeue<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let t = k.get(thread);
     if t.blockers & blocker::FAULT_REPORTED == blocker::FAULT_REPORTED {

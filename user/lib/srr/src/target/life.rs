@@ -1,7 +1,7 @@
 //! The life cycle of a task's thread: it waits for a task, runs it, cleans up after it, and waits for the next.
 //!
-//! A thread without a task waits for its turn like one with a task, so starting a task is a switch, and the resources of
-//! a thread are made only once.
+//! A thread without a task waits for its turn like one with a task, so starting a task is a switch, and the resources
+//! of a thread are made only once.
 //!
 //! A task that calls [`exit`], or that still waits when the session ends, leaves its stack as it is: there is no
 //! unwinding. Its thread then waits for the next task *on top* of the task's stack frames, which so stay valid for

@@ -19,8 +19,8 @@
 //!
 //! Only one task's thread runs at a time, and another takes over only in a system call of a primitive: the threads have
 //! no time slice, and the only other thing that wakes one is an event. An event's task preempts a task of lower
-//! priority, but none in a primitive (`events.rs`). Each primitive changes all its state *before* it switches, and after
-//! it none that another task could miss. A task can end only itself, so the owner of a lent buffer cannot end.
+//! priority, but none in a primitive (`events.rs`). Each primitive changes all its state *before* it switches, and
+//! after it none that another task could miss. A task can end only itself, so the owner of a lent buffer cannot end.
 //!
 //! The kernel refuses no call of these files as long as the library is correct, since it owns every object it uses; so
 //! a refusal is a defect, and [`Kept::kept`] ends the program with a message that says so.

@@ -54,15 +54,15 @@ impl Later {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Place {
-    /// It waits at the task's endpoint with its bound reply object, or is about to.
+    /// The thread waits at the task's endpoint with its bound reply object, or is about to.
     Endpoint = 0,
-    /// It waits there with its spare reply object, because a thread waits in the bound one.
+    /// The thread waits there with its spare reply object, because another thread waits in the bound one.
     EndpointWithSpare = 1,
-    /// It waits for a reply, in the reply object [`Task::held`].
+    /// The thread waits for a reply, in the reply object [`Task::held`].
     Hook = 2,
-    /// It was preempted by the task of an event.
+    /// The task of an event has preempted the thread.
     Preempted = 3,
-    /// It was preempted, and its turn has come again.
+    /// The turn of a preempted thread has come again.
     Continuing = 4,
 }
 

@@ -6,8 +6,8 @@
 //!
 //! - If the next task's thread waits at its endpoint, the running one *calls* there. It then waits in the other's bound
 //!   reply object.
-//! - If the next task's thread waits in the running one's bound reply object, the running one *replies*, and in the same
-//!   system call waits at its own endpoint.
+//! - If the next task's thread waits in the running one's bound reply object, the running one *replies*, and in the
+//!   same system call waits at its own endpoint.
 //! - Otherwise the running one lets the next one go on by a message or a reply, and then waits at its own endpoint. If
 //!   a thread still waits in its bound reply object, it takes a spare one there, and is let go on by a message. So two
 //!   tasks that switch to each other come to the fast calls after a few switches, whatever was before.

@@ -1,4 +1,4 @@
-//! What tasks print, and the keys for which they wait.
+//! The console of a session: texts that tasks print, and keys for which they wait.
 //!
 //! Text is only stored, until there is so much of it, a task waits for a key, or the session ends. Then the task itself
 //! writes it. Meanwhile it is still the running task, so no other runs, and it is in a primitive, so no event
