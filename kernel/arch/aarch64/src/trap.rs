@@ -20,7 +20,7 @@ use tench_abi::object::entry_path;
 use tench_kernel::latency_tracer::{self, LatencyTracer, edge};
 use tench_kernel::slot::Slot;
 use tench_kernel::thread::{FaultTarget, Thread};
-use tench_kernel::{Arch, Kernel, Ref, State, entry, fast, float, scheduler};
+use tench_kernel::{Kernel, Ref, State, entry, fast, scheduler};
 
 use crate::Machine;
 use crate::exceptions::class;
