@@ -1,11 +1,10 @@
-//! The primitives on the host: a simulation of R4's scheduler.
+//! The primitives on the host.
 //!
 //! Each task is a thread of the host, of which one at a time runs: the task that is `running`. Each primitive changes
 //! the table, queues its caller behind its equals if it is still ready, and switches to the first task of the highest
 //! priority. So the order of events depends on nothing but the program.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,7 +17,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::thread_local;
 
-use crate::table::{Arrival, Meeting, PRIORITIES, State, Table};
+use crate::table::{Meeting, PRIORITIES, State, Table};
 use crate::{CLOCK_EVENT, Ending, Error, MAX_MESSAGE, MAX_TASKS, Terminal, Tid};
 
 /// A task's function.
@@ -31,8 +30,6 @@ struct Task {
     message: Vec<u8>,
     /// Maximum length of a reply, while the task sends.
     capacity: usize,
-    /// Senders to the task, in order.
-    queue: VecDeque<Tid>,
     /// The received message and its sender, for when the task continues in `receive`.
     received: Option<(Tid, Vec<u8>)>,
     /// The reply, or the error, for when the task continues in `send`.
@@ -43,8 +40,6 @@ struct Task {
 struct Kernel {
     table: Table,
     tasks: Vec<Task>,
-    /// Ready tasks by priority, in order.
-    ready: BTreeMap<u32, VecDeque<Tid>>,
     /// The running task; none before the session begins and after it has ended.
     running: Option<Tid>,
     ended: bool,
@@ -82,18 +77,13 @@ fn current() -> (Arc<Session>, Tid) {
 }
 
 impl Kernel {
-    /// Queues a task that became ready behind its equals.
-    fn push(&mut self, tid: Tid) {
-        self.ready.entry(self.table.priority(tid)).or_default().push_back(tid);
-    }
-
     /// Chooses the next running task.
     fn schedule(&mut self) {
         self.table.check_invariants();
-        self.running = self.ready.values_mut().rev().find_map(VecDeque::pop_front);
+        self.running = self.table.take_next();
         if self.running.is_none() {
-            self.running = self.table.event_comes(CLOCK_EVENT);
-            self.ticks += u64::from(self.running.is_some());
+            self.ticks += u64::from(self.table.event_comes(CLOCK_EVENT).is_some());
+            self.running = self.table.take_next();
         }
         self.ended |= self.running.is_none();
     }
@@ -102,12 +92,6 @@ impl Kernel {
     fn deliver(&mut self, sender: Tid, receiver: Tid) {
         let message = mem::take(&mut self.tasks[sender.0 as usize].message);
         self.tasks[receiver.0 as usize].received = Some((sender, message));
-    }
-
-    /// Completes a task's `send`.
-    fn finish_send(&mut self, sender: Tid, result: Result<Vec<u8>, Error>) {
-        self.tasks[sender.0 as usize].replied = Some(result);
-        self.push(sender);
     }
 
     /// Performs `Send`, up to the point where the sender waits.
@@ -119,22 +103,16 @@ impl Kernel {
         let task = &mut self.tasks[sender.0 as usize];
         task.message = message.to_vec();
         task.capacity = capacity;
-        match meeting {
-            Meeting::Delivered => {
-                self.deliver(sender, receiver);
-                self.push(receiver);
-            }
-            Meeting::Queued => self.tasks[receiver.0 as usize].queue.push_back(sender),
+        if meeting == Meeting::Delivered {
+            self.deliver(sender, receiver);
+            self.table.queue(receiver);
         }
         Ok(())
     }
 
     /// Performs `Receive`, up to the point where the receiver may have to wait.
     fn receive(&mut self, receiver: Tid) {
-        if self.table.receive(receiver) == Arrival::Waiting
-            && let Some(sender) = self.tasks[receiver.0 as usize].queue.pop_front()
-        {
-            self.table.take(receiver, sender);
+        if let Some(sender) = self.table.receive(receiver) {
             self.deliver(sender, receiver);
         }
     }
@@ -145,17 +123,17 @@ impl Kernel {
             return Err(Error::MessageTooLong);
         }
         self.table.reply(sender)?;
-        let length = message.len().min(self.tasks[sender.0 as usize].capacity);
-        self.finish_send(sender, Ok(message[..length].to_vec()));
+        let task = &mut self.tasks[sender.0 as usize];
+        let length = message.len().min(task.capacity);
+        task.replied = Some(Ok(message[..length].to_vec()));
         Ok(length)
     }
 
     /// Performs `Exit`.
     fn exit(&mut self, tid: Tid) {
-        self.table.exit(tid);
-        for sender in mem::take(&mut self.tasks[tid.0 as usize]).queue {
-            self.finish_send(sender, Err(Error::Incomplete));
-        }
+        let Kernel { table, tasks, .. } = self;
+        tasks[tid.0 as usize] = Task::default();
+        table.exit(tid, |sender| tasks[sender.0 as usize].replied = Some(Err(Error::Incomplete)));
     }
 }
 
@@ -196,7 +174,7 @@ fn enter<T, R>(begin: impl FnOnce(&mut Kernel, Tid) -> T, finish: impl FnOnce(&m
     let mut kernel = session.kernel();
     let begun = begin(&mut kernel, tid);
     if kernel.table.state(tid) == State::Ready {
-        kernel.push(tid);
+        kernel.table.queue(tid);
     }
     kernel.schedule();
     session.wake(&kernel);
@@ -218,11 +196,11 @@ fn spawn(
     match thread {
         Ok(thread) => {
             kernel.threads.push(thread);
-            kernel.push(tid);
+            kernel.table.queue(tid);
             Ok(tid)
         }
         Err(_) => {
-            kernel.table.exit(tid);
+            kernel.table.exit(tid, |_| ());
             Err(Error::OutOfTasks)
         }
     }
@@ -256,7 +234,6 @@ pub fn run(terminal: Box<dyn Terminal>, priority: i32, first: Function) -> Resul
         kernel: Mutex::new(Kernel {
             table: Table::new(PRIORITIES as u32),
             tasks: (0..MAX_TASKS).map(|_| Task::default()).collect(),
-            ready: BTreeMap::new(),
             running: None,
             ended: false,
             panic: None,

@@ -26,14 +26,14 @@
 //! first. Every primitive is a *kernel entry*: afterwards its caller is queued behind all tasks of its priority. So a
 //! task that replies lets its equals run before it goes on, and so does one that asks for its own identifier.
 //!
-//! A task must not wait for anything but tasks and events, because meanwhile others would run out of order. [`say!`]
-//! does not wait, and while a task waits in [`wait_key`] no other runs.
+//! While a task waits for anything but tasks and events, for instance in [`wait_key`], no other runs. [`say!`] does not
+//! wait unless much text was stored.
 //!
 //! # Where it runs
 //!
-//! On Tench each task is a thread, and messages go through the kernel's endpoints (`target.rs`). On the host each task
-//! is a thread too, and a simulation of R4's scheduler lets one at a time run (`host.rs`). Both take every decision
-//! from the same [`table`], so a program can be tested on the host, event by event.
+//! On Tench each task is a thread, and the running one's lets the next one's go on (`target`). On the host each task is
+//! a thread too, of which one at a time runs (`host.rs`). Both take every decision from the same [`table`], which is
+//! R4's scheduler, so a program can be tested on the host, event by event.
 
 #![no_std]
 

@@ -1,8 +1,8 @@
-//! The task table: existing tasks, their waits, and decisions about primitives.
+//! The task table: existing tasks, their waits, the queues in which they stand, and decisions about primitives.
 //!
-//! Every decision that R4's kernel takes from a task descriptor is taken here, and nothing else: the table neither
-//! moves messages nor switches tasks. On the target the kernel's endpoints do that, on the host a simulated scheduler;
-//! both use this table.
+//! This is R4's scheduler. Every decision that R4's kernel takes from a task descriptor or a queue is taken here, and
+//! nothing else: the table neither moves messages nor switches tasks. On the target threads of the kernel do that, on
+//! the host threads of the host; both use this table.
 //!
 //! ```text
 //!            create                send to one that does not receive
@@ -16,12 +16,19 @@
 //!                 EventWait   ◀── await_event (from Ready); back when the event comes
 //! ```
 //!
+//! One ready task runs; the others stand in a queue for each priority. A task that becomes ready by [`create`] or
+//! [`send`] is queued by the caller of these functions, which may let it run at once instead ([`hand_over`]).
+//!
 //! Only one task runs at a time, and none is switched away from while it changes the table: an event may preempt a task
-//! in its own code, but not one in the library (`target/outside.rs`). So the cells below need no lock; they are atomic
+//! in its own code, but not one in the library (`target/events.rs`). So the cells below need no lock; they are atomic
 //! only so that threads can share a table without unsafe code.
+//!
+//! [`create`]: Table::create
+//! [`send`]: Table::send
+//! [`hand_over`]: Table::hand_over
 
 use core::fmt;
-use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::{EVENTS, Error};
 
@@ -93,32 +100,58 @@ pub enum Meeting {
     Queued,
 }
 
-/// Immediate effect of a receive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
-    /// A sender is in the queue.
-    Waiting,
-    /// The queue is empty: the receiver waits.
-    Nobody,
+/// A queue of tasks, linked by [`Entry::next`].
+#[derive(Debug)]
+struct Queue {
+    /// The first task's identifier plus 1; 0 if the queue is empty.
+    first: AtomicU32,
+    /// The last task's identifier plus 1, if the queue is not empty.
+    last: AtomicU32,
+}
+
+impl Queue {
+    const fn new() -> Queue {
+        Queue { first: AtomicU32::new(0), last: AtomicU32::new(0) }
+    }
+
+    /// Returns whether nobody stands in the queue.
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.first.load(Relaxed) == 0
+    }
 }
 
 /// One task.
 #[derive(Debug)]
+#[repr(align(32))]
 struct Entry {
     state: AtomicU32,
     /// The creator's identifier plus 1; 0 for the first task.
     parent: AtomicU32,
     priority: AtomicU32,
-    /// Number of senders in this task's queue.
-    queued: AtomicU32,
+    /// Identifier plus 1 of the next task in the queue in which this one stands; 0 for none. A ready task stands in the
+    /// queue of its priority, a sender in that of its receiver.
+    next: AtomicU32,
+    /// Tasks whose messages this one has not received yet.
+    senders: Queue,
 }
+
+/// Number of words with a bit for each priority.
+const WORDS: usize = PRIORITIES / 64;
 
 /// All tasks of one session. See the module's documentation.
 #[derive(Debug)]
 pub struct Table {
     entries: [Entry; MAX_TASKS],
-    /// Number of `Ready` tasks of each priority.
-    ready: [AtomicU16; PRIORITIES],
+    /// The identifier plus 1 of the only ready task that does not run, if there is just one; else 0. It stands in no
+    /// queue then: most often there is one, for a short time.
+    only: AtomicU32,
+    /// By priority, the ready tasks that do not run, if there are several.
+    ready: [Queue; PRIORITIES],
+    /// A bit for each priority whose queue is not empty.
+    occupied: [AtomicU64; WORDS],
+    /// The highest priority of these tasks plus 1; 0 if there is none.
+    highest: AtomicU32,
     /// Number of priorities that tasks may have.
     priorities: AtomicU32,
     /// For each event, the waiting task's identifier plus 1; 0 for none.
@@ -134,10 +167,14 @@ impl Table {
                     state: AtomicU32::new(0),
                     parent: AtomicU32::new(0),
                     priority: AtomicU32::new(0),
-                    queued: AtomicU32::new(0),
+                    next: AtomicU32::new(0),
+                    senders: Queue::new(),
                 }
             }; MAX_TASKS],
-            ready: [const { AtomicU16::new(0) }; PRIORITIES],
+            ready: [const { Queue::new() }; PRIORITIES],
+            occupied: [const { AtomicU64::new(0) }; WORDS],
+            only: AtomicU32::new(0),
+            highest: AtomicU32::new(0),
             waiters: [const { AtomicU32::new(0) }; EVENTS as usize],
             priorities: AtomicU32::new(if priorities < PRIORITIES as u32 { priorities } else { PRIORITIES as u32 }),
         }
@@ -147,47 +184,189 @@ impl Table {
     pub fn reset(&self, priorities: u32) {
         for entry in &self.entries {
             entry.state.store(State::Free.pack(), Relaxed);
-            entry.queued.store(0, Relaxed);
         }
         for ready in &self.ready {
-            ready.store(0, Relaxed);
+            ready.first.store(0, Relaxed);
         }
+        for word in &self.occupied {
+            word.store(0, Relaxed);
+        }
+        self.only.store(0, Relaxed);
+        self.highest.store(0, Relaxed);
         for waiter in &self.waiters {
             waiter.store(0, Relaxed);
         }
         self.priorities.store(priorities.min(PRIORITIES as u32), Relaxed);
     }
 
-    /// Returns the entry of an identifier that a task named, if such a task exists.
-    fn existing(&self, tid: Tid) -> Result<&Entry, Error> {
+    /// Returns the entry of an identifier that a task named, and its packed state, if such a task exists.
+    #[inline]
+    fn existing(&self, tid: Tid) -> Result<(&Entry, u32), Error> {
         let entry = self.entries.get(tid.0 as usize).ok_or(Error::NoSuchTask)?;
-        if entry.state.load(Relaxed) == State::Free.pack() { Err(Error::NoSuchTask) } else { Ok(entry) }
+        let state = entry.state.load(Relaxed);
+        if state == State::Free.pack() { Err(Error::NoSuchTask) } else { Ok((entry, state)) }
     }
 
     /// Returns the entry of a task that is known to exist.
+    #[inline]
     fn entry(&self, tid: Tid) -> &Entry {
         &self.entries[tid.0 as usize % MAX_TASKS]
     }
 
-    /// Changes a state, and updates the number of ready tasks.
+    /// Changes a state.
+    #[inline]
     fn change(&self, tid: Tid, state: State) {
-        let entry = self.entry(tid);
-        let ready = &self.ready[entry.priority.load(Relaxed) as usize % PRIORITIES];
-        if entry.state.load(Relaxed) == State::Ready.pack() {
-            ready.store(ready.load(Relaxed) - 1, Relaxed);
+        self.entry(tid).state.store(state.pack(), Relaxed);
+    }
+
+    /// Appends a task to a queue.
+    #[inline]
+    fn append(&self, queue: &Queue, tid: Tid) {
+        self.entry(tid).next.store(0, Relaxed);
+        if queue.is_empty() {
+            queue.first.store(tid.0 + 1, Relaxed);
+        } else {
+            self.entry(Tid(queue.last.load(Relaxed) - 1)).next.store(tid.0 + 1, Relaxed);
         }
-        if state == State::Ready {
-            ready.store(ready.load(Relaxed) + 1, Relaxed);
+        queue.last.store(tid.0 + 1, Relaxed);
+    }
+
+    /// Removes the first task from a queue.
+    #[inline]
+    fn remove_first(&self, queue: &Queue) -> Option<Tid> {
+        let first = queue.first.load(Relaxed).checked_sub(1).map(Tid)?;
+        queue.first.store(self.entry(first).next.load(Relaxed), Relaxed);
+        Some(first)
+    }
+
+    /// Returns the tasks in a queue, in order.
+    fn members(&self, queue: &Queue) -> impl Iterator<Item = Tid> {
+        let member = |link: u32| link.checked_sub(1).map(Tid);
+        core::iter::successors(member(queue.first.load(Relaxed)), move |tid| {
+            member(self.entry(*tid).next.load(Relaxed))
+        })
+    }
+
+    /// Returns the queue of ready tasks with this priority, whose occupied bit is set.
+    fn occupy(&self, priority: u32) -> &Queue {
+        let word = &self.occupied[priority as usize / 64 % WORDS];
+        word.store(word.load(Relaxed) | 1 << (priority % 64), Relaxed);
+        if self.highest.load(Relaxed) <= priority {
+            self.highest.store(priority + 1, Relaxed);
         }
-        entry.state.store(state.pack(), Relaxed);
+        &self.ready[priority as usize % PRIORITIES]
+    }
+
+    /// Queues a ready task behind its equals.
+    #[inline]
+    pub fn queue(&self, tid: Tid) {
+        if self.highest.load(Relaxed) == 0 {
+            self.only.store(tid.0 + 1, Relaxed);
+            self.highest.store(self.priority(tid) + 1, Relaxed);
+        } else {
+            self.queue_among_others(tid);
+        }
+    }
+
+    /// As [`queue`](Self::queue), when another task is ready.
+    #[inline(never)]
+    fn queue_among_others(&self, tid: Tid) {
+        self.dissolve_only();
+        self.append(self.occupy(self.priority(tid)), tid);
+    }
+
+    /// Moves the only ready task into its queue, since there is going to be another.
+    fn dissolve_only(&self) {
+        let only = self.only.load(Relaxed);
+        if only != 0 {
+            self.only.store(0, Relaxed);
+            let only = Tid(only - 1);
+            self.append(self.occupy(self.priority(only)), only);
+        }
+    }
+
+    /// Queues a preempted task before its equals.
+    pub fn queue_first(&self, tid: Tid) {
+        self.dissolve_only();
+        let queue = self.occupy(self.priority(tid));
+        if queue.is_empty() {
+            return self.append(queue, tid);
+        }
+        self.entry(tid).next.store(queue.first.load(Relaxed), Relaxed);
+        queue.first.store(tid.0 + 1, Relaxed);
+    }
+
+    /// Takes the task that runs next out of its queue: the first of those with the highest priority.
+    #[inline]
+    pub fn take_next(&self) -> Option<Tid> {
+        match self.only.load(Relaxed) {
+            0 => self.take_among_others(),
+            only => {
+                self.only.store(0, Relaxed);
+                self.highest.store(0, Relaxed);
+                Some(Tid(only - 1))
+            }
+        }
+    }
+
+    /// As [`take_next`](Self::take_next), when not just one task is ready.
+    #[inline(never)]
+    fn take_among_others(&self) -> Option<Tid> {
+        let priority = self.highest.load(Relaxed).checked_sub(1)?;
+        let queue = &self.ready[priority as usize % PRIORITIES];
+        let first = self.remove_first(queue);
+        if queue.is_empty() {
+            let word = &self.occupied[priority as usize / 64 % WORDS];
+            word.store(word.load(Relaxed) & !(1 << (priority % 64)), Relaxed);
+            self.highest.store(self.highest_from(priority as usize / 64 % WORDS), Relaxed);
+        }
+        first
+    }
+
+    /// Returns the highest priority with a ready task, plus 1, if there is none beyond that word of bits.
+    fn highest_from(&self, last: usize) -> u32 {
+        for index in (0..=last).rev() {
+            let bits = self.occupied[index].load(Relaxed);
+            if bits != 0 {
+                return index as u32 * 64 + 64 - bits.leading_zeros();
+            }
+        }
+        0
+    }
+
+    /// Returns the task that runs next if `tid`, which stands in no queue, has just become ready and nobody runs.
+    #[inline]
+    pub fn hand_over(&self, tid: Tid) -> Tid {
+        if self.highest.load(Relaxed) <= self.priority(tid) {
+            return tid;
+        }
+        self.queue(tid);
+        self.take_next().unwrap_or(tid)
+    }
+
+    /// Ends a primitive of the running task, if it is still ready: queues it behind its equals. Returns the task that
+    /// runs next, if that is another.
+    #[inline]
+    pub fn give_way(&self, tid: Tid) -> Option<Tid> {
+        if self.highest.load(Relaxed) <= self.priority(tid) {
+            return None;
+        }
+        self.queue(tid);
+        self.take_next()
+    }
+
+    /// Returns whether a task of higher priority than this one is ready.
+    pub fn is_outranked(&self, tid: Tid) -> bool {
+        self.highest.load(Relaxed) > self.priority(tid) + 1
     }
 
     /// Returns the state of a task.
     pub fn state(&self, tid: Tid) -> State {
-        self.existing(tid).map_or(State::Free, |entry| State::unpack(entry.state.load(Relaxed)))
+        self.existing(tid).map_or(State::Free, |(_, state)| State::unpack(state))
     }
 
     /// Returns the priority with which a task was created.
+    #[inline]
     pub fn priority(&self, tid: Tid) -> u32 {
         self.entry(tid).priority.load(Relaxed)
     }
@@ -208,18 +387,7 @@ impl Table {
         self.len() == 0
     }
 
-    /// Returns whether another task of this task's priority is ready. If not, queueing the task behind its equals has
-    /// no effect.
-    pub fn has_ready_equals(&self, tid: Tid) -> bool {
-        self.ready[self.priority(tid) as usize % PRIORITIES].load(Relaxed) > 1
-    }
-
-    /// Returns whether a task's queue is not empty.
-    pub fn has_senders(&self, tid: Tid) -> bool {
-        self.entry(tid).queued.load(Relaxed) > 0
-    }
-
-    /// Creates a ready task with the lowest free identifier.
+    /// Creates a ready task with the lowest free identifier, which the caller has to [`queue`](Self::queue).
     /// Errors: `InvalidPriority`, `OutOfTasks`.
     pub fn create(&self, parent: Option<Tid>, priority: i32) -> Result<Tid, Error> {
         let priority = u32::try_from(priority).map_err(|_| Error::InvalidPriority)?;
@@ -231,50 +399,50 @@ impl Table {
         let entry = self.entry(tid);
         entry.parent.store(parent.map_or(0, |parent| parent.0 + 1), Relaxed);
         entry.priority.store(priority, Relaxed);
-        entry.queued.store(0, Relaxed);
+        entry.senders.first.store(0, Relaxed);
         self.change(tid, State::Ready);
         Ok(tid)
     }
 
-    /// Makes `sender` send to `receiver`, and wait.
+    /// Makes `sender` send to `receiver`, and wait. A receiver that has waited becomes ready, and the caller has to
+    /// [`queue`](Self::queue) it or [hand over](Self::hand_over) to it.
     /// Errors: `NoSuchTask`.
+    #[inline]
     pub fn send(&self, sender: Tid, receiver: Tid) -> Result<Meeting, Error> {
-        let entry = self.existing(receiver)?;
-        if entry.state.load(Relaxed) == State::ReceiveWait.pack() {
-            self.change(receiver, State::Ready);
+        let (entry, state) = self.existing(receiver)?;
+        if state == State::ReceiveWait.pack() {
+            entry.state.store(State::Ready.pack(), Relaxed);
             self.change(sender, State::ReplyWait);
             Ok(Meeting::Delivered)
         } else {
-            entry.queued.store(entry.queued.load(Relaxed) + 1, Relaxed);
+            self.append(&entry.senders, sender);
             self.change(sender, State::SendWait(receiver));
             Ok(Meeting::Queued)
         }
     }
 
-    /// Makes `receiver` receive. If its queue is not empty, the caller has to [`take`](Self::take) a message.
-    pub fn receive(&self, receiver: Tid) -> Arrival {
-        if self.entry(receiver).queued.load(Relaxed) > 0 {
-            Arrival::Waiting
-        } else {
-            self.change(receiver, State::ReceiveWait);
-            Arrival::Nobody
+    /// Makes `receiver` receive: from the first sender in its queue, which from then on waits for the reply and is
+    /// returned, or else it waits.
+    #[inline]
+    pub fn receive(&self, receiver: Tid) -> Option<Tid> {
+        let sender = self.remove_first(&self.entry(receiver).senders);
+        match sender {
+            Some(sender) => self.change(sender, State::ReplyWait),
+            None => self.change(receiver, State::ReceiveWait),
         }
-    }
-
-    /// Makes `receiver` take the message of `sender` out of its queue.
-    pub fn take(&self, receiver: Tid, sender: Tid) {
-        let entry = self.entry(receiver);
-        entry.queued.store(entry.queued.load(Relaxed).saturating_sub(1), Relaxed);
-        self.change(sender, State::ReplyWait);
+        sender
     }
 
     /// Records a reply to `tid`, which becomes ready.
     /// Errors: `NoSuchTask`, `Incomplete`.
+    #[inline]
     pub fn reply(&self, tid: Tid) -> Result<(), Error> {
-        if self.existing(tid)?.state.load(Relaxed) != State::ReplyWait.pack() {
+        let (entry, state) = self.existing(tid)?;
+        if state != State::ReplyWait.pack() {
             return Err(Error::Incomplete);
         }
-        self.change(tid, State::Ready);
+        entry.state.store(State::Ready.pack(), Relaxed);
+        self.queue(tid);
         Ok(())
     }
 
@@ -295,6 +463,7 @@ impl Table {
     pub fn event_comes(&self, event: i32) -> Option<Tid> {
         let tid = self.waiters.get(usize::try_from(event).ok()?)?.swap(0, Relaxed).checked_sub(1).map(Tid)?;
         self.change(tid, State::Ready);
+        self.queue(tid);
         Some(tid)
     }
 
@@ -303,14 +472,14 @@ impl Table {
         self.waiters.iter().any(|waiter| waiter.load(Relaxed) != 0)
     }
 
-    /// Ends a task. The senders in its queue become ready; the caller has to tell them that their send is
-    /// [`Incomplete`](Error::Incomplete), in the order of the queue, which the table does not know.
-    pub fn exit(&self, tid: Tid) {
+    /// Ends a task. The senders in its queue become ready, in its order; the caller is told of each, so that their send
+    /// is [`Incomplete`](Error::Incomplete).
+    pub fn exit(&self, tid: Tid, mut abort: impl FnMut(Tid)) {
         self.change(tid, State::Free);
-        for sender in (0..MAX_TASKS as u32).map(Tid) {
-            if self.state(sender) == State::SendWait(tid) {
-                self.change(sender, State::Ready);
-            }
+        while let Some(sender) = self.remove_first(&self.entry(tid).senders) {
+            self.change(sender, State::Ready);
+            self.queue(sender);
+            abort(sender);
         }
     }
 
@@ -320,18 +489,40 @@ impl Table {
     /// Panics if one does not hold.
     pub fn check_invariants(&self) {
         let mut queued = [0; MAX_TASKS];
-        let mut ready = [0; PRIORITIES];
-        for tid in (0..MAX_TASKS as u32).map(Tid) {
+        let mut highest = 0;
+        for (priority, queue) in (0..).zip(&self.ready) {
+            let occupied = self.occupied[priority as usize / 64].load(Relaxed) >> (priority % 64) & 1 != 0;
+            assert_eq!(occupied, !queue.is_empty(), "ready tasks of priority {priority}");
+            for tid in self.members(queue) {
+                assert_eq!((self.state(tid), self.priority(tid)), (State::Ready, priority), "task {tid} is queued");
+                queued[tid.0 as usize] += 1;
+                highest = priority + 1;
+            }
+        }
+        if let Some(only) = self.only.load(Relaxed).checked_sub(1).map(Tid) {
+            assert_eq!((self.state(only), highest), (State::Ready, 0), "task {only} is the only ready one");
+            queued[only.0 as usize] += 1;
+            highest = self.priority(only) + 1;
+        }
+        assert_eq!(self.highest.load(Relaxed), highest, "the highest priority of ready tasks");
+        let tids = || (0..MAX_TASKS as u32).map(Tid).filter(|tid| self.state(*tid) != State::Free);
+        for receiver in tids() {
+            for sender in self.members(&self.entry(receiver).senders) {
+                assert_eq!(self.state(sender), State::SendWait(receiver), "task {sender} is queued");
+                queued[sender.0 as usize] += 1;
+            }
+        }
+        for tid in tids() {
+            let times = queued[tid.0 as usize];
             match self.state(tid) {
-                State::Ready => ready[self.priority(tid) as usize] += 1,
+                State::Ready => assert!(times <= 1, "task {tid} is queued once"),
                 State::SendWait(receiver) => {
-                    assert_ne!(self.state(receiver), State::Free, "task {tid} sends to nobody");
+                    assert_eq!(times, 1, "task {tid} is queued");
                     assert_ne!(
                         self.state(receiver),
                         State::ReceiveWait,
                         "task {receiver} waits for what task {tid} sends"
                     );
-                    queued[receiver.0 as usize] += 1;
                 }
                 State::EventWait => {
                     let waits = self.waiters.iter().filter(|waiter| waiter.load(Relaxed) == tid.0 + 1).count();
@@ -340,15 +531,10 @@ impl Table {
                 State::Free | State::ReceiveWait | State::ReplyWait => {}
             }
         }
-        for tid in (0..MAX_TASKS as u32).map(Tid).filter(|tid| self.state(*tid) != State::Free) {
-            let account = self.entry(tid).queued.load(Relaxed);
-            assert_eq!(queued[tid.0 as usize], account, "senders in the queue of task {tid}");
-        }
+        let running = tids().filter(|tid| self.state(*tid) == State::Ready && queued[tid.0 as usize] == 0).count();
+        assert!(running <= 1, "all ready tasks but the running one are queued");
         for waiter in self.waiters.iter().filter_map(|waiter| waiter.load(Relaxed).checked_sub(1)) {
             assert_eq!(self.state(Tid(waiter)), State::EventWait, "an event knows who waits for it");
-        }
-        for (priority, count) in ready.into_iter().enumerate() {
-            assert_eq!(count, self.ready[priority].load(Relaxed), "ready tasks of priority {priority}");
         }
     }
 }

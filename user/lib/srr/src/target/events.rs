@@ -1,36 +1,24 @@
 //! Events, and the time in which no task can run.
 //!
-//! A task that waits for the clock's event sleeps in the kernel until the tick. Then it continues at once, if it has a
-//! higher priority than the running task, which stays where it is, before its equals.
+//! A task that waits for the clock's event sleeps in the kernel until the tick, with a higher priority than all others.
+//! Then it decides what happens, because nothing else of the session runs until it waits again:
 //!
-//! # Consistency
-//!
-//! The running task may be in the middle of a primitive that has only partly changed the session's state. [`INSIDE`]
-//! names the task that has begun a primitive and not ended it. If that task is ready, it was interrupted there, and the
-//! task to which the event has come sleeps a little more, so that the other can finish; that takes some hundred
-//! instructions. If it is not ready, it waits in the kernel, with consistent state, and needs no waiting for.
-//!
-//! # Idling
-//!
-//! The session's caller runs when no task can. While a task waits for an event the session is not over: the caller
-//! sleeps and notes the time, and is woken by the first task to which an event comes, which also counts how long that
-//! was.
+//! - If all tasks wait, or the running task has a lower priority and is in its own code, the task continues at once.
+//!   The thread of the preempted task stays ready in the kernel, where it stands before its equals in the table. So it
+//!   may release a lock that the new task needs; but it begins no primitive before its turn has come.
+//! - If the running task is in a primitive, whose changes may be half done, it is left to record the event as its last
+//!   step ([`take_pending`]).
+//! - Otherwise the event's task is ready, and waits for its turn like others.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use tench::abi::object::ThreadState;
 use tench::sys::{Cap, Instant, Notification};
-use tench::{thread, time};
+use tench::time;
 
-use super::session::{Later, SESSION};
-use super::{Kept, enter, outside, refuse};
+use super::life::configure;
+use super::session::{Place, SESSION};
+use super::switch::{enter, leave, let_nobody_run, requeue, wait_for_turn, wake};
 use crate::{CLOCK_EVENT, Error, TICKS_PER_SECOND, Tid};
-
-/// The task that is in a primitive: its identifier plus 1; 0 for none.
-pub static INSIDE: AtomicU32 = AtomicU32::new(0);
-
-/// Fraction of a second for which a task sleeps that finds another in a primitive: 20 microseconds.
-const CHECKS_PER_SECOND: u64 = 50_000;
 
 /// Start of the session, in ticks of the system counter.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
@@ -38,19 +26,12 @@ static BEGAN: AtomicU64 = AtomicU64::new(0);
 static IDLE_SINCE: AtomicU64 = AtomicU64::new(0);
 /// Duration for which no task could run before that, in ticks of the system counter.
 static IDLE: AtomicU64 = AtomicU64::new(0);
-/// Notification for which the session's caller waits.
-static CALLER: Later = Later::none();
 
 /// Resets the state for a new session.
 pub fn reset() {
     BEGAN.store(Instant::now().ticks(), Relaxed);
     IDLE.store(0, Relaxed);
     IDLE_SINCE.store(0, Relaxed);
-    INSIDE.store(0, Relaxed);
-    match thread::own_notification() {
-        Some(notification) => CALLER.set(notification),
-        None => CALLER.clear(),
-    }
 }
 
 /// Returns how long the session has lasted, in ticks of the system counter.
@@ -69,36 +50,17 @@ fn instant_of(tick: u64) -> Instant {
     Instant::from_ticks(BEGAN.load(Relaxed)).after(after as u64)
 }
 
+/// Begins an interval in which no task can run.
+pub fn begin_idling() {
+    IDLE_SINCE.store(Instant::now().ticks(), Relaxed);
+}
+
 /// Ends an interval in which no task could run, if there was one.
 fn end_idling() {
     let since = IDLE_SINCE.swap(0, Relaxed);
     if since != 0 {
         IDLE.store(IDLE.load(Relaxed) + (Instant::now().ticks() - since), Relaxed);
     }
-}
-
-/// Waits for an event because no task can run, if any task waits for one; the session's caller calls this. Returns
-/// false if the session is over.
-pub fn idle() -> bool {
-    // Noted first: a task to which an event comes from now on wakes the caller.
-    IDLE_SINCE.store(Instant::now().ticks(), Relaxed);
-    let goes_on = SESSION.table.awaits_events();
-    if goes_on {
-        if CALLER.is_made() {
-            CALLER.get::<Notification>().wait().kept();
-        } else {
-            // Without memory for a notification, the caller can only poll.
-            thread::yield_now();
-        }
-    }
-    end_idling();
-    goes_on
-}
-
-/// Returns whether a task was interrupted in a primitive.
-fn is_somebody_inside() -> bool {
-    let Some(tid) = INSIDE.load(Relaxed).checked_sub(1).map(Tid) else { return false };
-    SESSION.thread(tid).query().is_ok_and(|info| info.state == ThreadState::Ready)
 }
 
 /// Sleeps until a time, on the notification of a task.
@@ -113,23 +75,62 @@ pub fn await_event(event: i32) -> Result<u64, Error> {
     let me = enter();
     let next = instant_of(ticks() + 1);
     if let Err(error) = SESSION.table.await_event(me, event) {
-        return refuse(me, error);
+        requeue(me);
+        return Err(error);
     }
-    INSIDE.store(0, Relaxed);
-    let notification = SESSION.notification(me);
-    sleep(notification, next);
-    while is_somebody_inside() {
-        sleep(notification, Instant::now().after(time::frequency() / CHECKS_PER_SECOND));
+    let level = SESSION.task(me).level.load(Relaxed);
+    configure(me, SESSION.top.load(Relaxed));
+    match SESSION.table.take_next() {
+        Some(next) => wake(next, level),
+        None => let_nobody_run(),
     }
-    SESSION.table.event_comes(CLOCK_EVENT);
-    let was_idle = IDLE_SINCE.load(Relaxed) != 0;
+    sleep(SESSION.task(me).notification(), next);
     end_idling();
-    if was_idle && CALLER.is_made() {
-        // The caller runs when no task can any more.
-        CALLER.get::<Notification>().signal().kept();
+    if !take_over(me) {
+        wait_for_turn(me);
     }
-    outside::leave_primitive(me);
+    leave(me);
     Ok(ticks())
+}
+
+/// Records that the event has come for which a task has waited, and makes that task the running one if it may. The
+/// thread keeps its high priority until then or until it is woken.
+fn take_over(me: Tid) -> bool {
+    let level = match SESSION.running() {
+        None => 0,
+        Some(_) if SESSION.inside.load(Relaxed) => {
+            SESSION.pending.store(true, Relaxed);
+            return false;
+        }
+        Some(running) => {
+            let task = SESSION.task(running);
+            let level = task.level.load(Relaxed) + 1;
+            let may = SESSION.table.priority(me) > SESSION.table.priority(running);
+            // Without a level for the task, one of higher priority than the running one may be ready already.
+            if !may || level >= SESSION.top.load(Relaxed) || SESSION.table.is_outranked(running) {
+                SESSION.table.event_comes(CLOCK_EVENT);
+                return false;
+            }
+            task.set_place(Place::Preempted);
+            task.preempted.store(true, Relaxed);
+            SESSION.table.queue_first(running);
+            level
+        }
+    };
+    SESSION.table.event_comes(CLOCK_EVENT);
+    // Nobody who is ready has its priority.
+    SESSION.table.take_next();
+    SESSION.running.store(me.0, Relaxed);
+    SESSION.inside.store(true, Relaxed);
+    configure(me, level);
+    true
+}
+
+/// Records an event that came during a primitive.
+pub fn take_pending() {
+    if SESSION.pending.swap(false, Relaxed) {
+        SESSION.table.event_comes(CLOCK_EVENT);
+    }
 }
 
 pub fn idle_share() -> u32 {

@@ -1,27 +1,27 @@
 //! The life cycle of a task's thread: it waits for a task, runs it, cleans up after it, and waits for the next.
 //!
-//! A thread without a task waits at its endpoint for `Start`. So starting a task costs a message, and the resources of
-//! a thread are made only once.
+//! A thread without a task waits for its turn like one with a task, so starting a task is a switch, and the resources
+//! of a thread are made only once.
 //!
 //! A task that calls [`exit`], or that still waits when the session ends, leaves its stack as it is: there is no
 //! unwinding. Its thread then waits for the next task *on top* of the task's stack frames, which so stay valid for
 //! references to them until the thread is given up: when half of the stack is used up in this way, the thread ends, and
-//! the session's caller frees it, when a task needs a thread in its place or when the session is over.
+//! whoever needs a thread in its place, or the session's end, frees it.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
 
 use tench::abi::layout::slot;
 use tench::memory::{self, make};
-use tench::sys::ipc::BOUND_REPLY;
-use tench::sys::{Cap, Endpoint, Message, Notification, Reply, Rights, SchedulingContext, ThreadBlock, Wait};
+use tench::sys::thread::{Binding, Bindings};
+use tench::sys::{Cap, Endpoint, Notification, Reply, SchedulingContext, ThreadBlock};
 use tench::thread::{self, Builder, RawThread};
 
-use super::events;
-use super::outside::{self, Request};
-use super::session::{Function, SESSION};
-use super::{Kept, Label, enter, requeue};
+use super::session::{ABORTED, Function, NOBODY, Place, SESSION};
+use super::switch::{
+    END, enter, leave, let_go_on, let_nobody_run, own_block, receive_turn, requeue, switch_to_next, wait_for_turn, wake,
+};
+use super::{Kept, events, terminal};
 use crate::table::{PRIORITIES, State};
 use crate::{Ending, Error, MAX_TASKS, Terminal, Tid};
 
@@ -29,9 +29,9 @@ use crate::{Ending, Error, MAX_TASKS, Terminal, Tid};
 const STACK_SIZE: usize = 64 * 1024;
 /// Number of free bytes of stack below which a thread is not reused.
 const STACK_RESERVE: usize = STACK_SIZE / 2;
-/// Minimum size in bytes of the heap when a session begins, so that tasks that allocate little need not wait for the
-/// memory server, during which others would run out of order.
-const HEAP_RESERVE: usize = 128 * 1024;
+/// Minimum number of kernel priorities that a session needs: one for the running task, and one for a task that sleeps
+/// until an event.
+const MIN_KERNEL_PRIORITIES: u64 = 2;
 
 /// Lock that allows one session at a time.
 static SESSIONS: tench::sync::Mutex<()> = tench::sync::Mutex::new(());
@@ -39,51 +39,44 @@ static SESSIONS: tench::sync::Mutex<()> = tench::sync::Mutex::new(());
 /// Authority for priorities: the main thread's scheduling context.
 const AUTHORITY: Cap<SchedulingContext> = Cap::new(slot::SCHEDULING);
 
-/// Returns an empty message.
-fn message(label: Label) -> Message {
-    Message::new(label.pack())
-}
-
-/// Returns the kernel priority of tasks of priority 0 in a session that the calling thread runs, and the highest
-/// priority of a task in it; -1 if none. That stays below the ceiling, at which the kernel grants no priority without a
-/// time slice.
-fn bounds() -> (u32, i32) {
-    let own = thread::current_thread().query().kept().priority;
+/// Returns the lowest and the highest kernel priority of tasks in a session that the calling thread runs, if there are
+/// enough. They are above the caller's, and below the ceiling, at which the kernel grants no priority without a time
+/// slice.
+fn bounds() -> Option<(u64, u64)> {
+    let base = thread::current_thread().query().kept().priority + 1;
     let ceiling = AUTHORITY.query().kept().ceiling;
-    (own as u32 + 1, (ceiling as i32 - own as i32 - 2).clamp(-1, PRIORITIES as i32 - 1))
+    (base + MIN_KERNEL_PRIORITIES <= ceiling).then(|| (base, ceiling - 1))
 }
 
 pub fn max_priority() -> i32 {
-    if SESSION.table.is_empty() { bounds().1 } else { SESSION.top.load(Relaxed) as i32 }
+    if SESSION.running().is_some() || bounds().is_some() { PRIORITIES as i32 - 1 } else { -1 }
 }
 
-pub fn run(mut terminal: Box<dyn Terminal>, priority: i32, first: Function) -> Result<Ending, Error> {
+pub fn run(terminal: Box<dyn Terminal>, priority: i32, first: Function) -> Result<Ending, Error> {
     let _one_at_a_time = SESSIONS.lock();
-    let (base, top) = bounds();
-    SESSION.table.reset((top + 1) as u32);
-    SESSION.base.store(base, Relaxed);
-    SESSION.top.store(top.max(0) as u32, Relaxed);
-    drop(Vec::<u8>::with_capacity(HEAP_RESERVE));
+    let (base, top) = bounds().ok_or(Error::InvalidPriority)?;
+    let caller = thread::own_notification().ok_or(Error::OutOfTasks)?;
+    SESSION.caller.set(caller);
+    SESSION.base.store(base as u32, Relaxed);
+    SESSION.top.store((top - base) as u32, Relaxed);
+    SESSION.over.store(false, Relaxed);
+    SESSION.pending.store(false, Relaxed);
+    SESSION.table.reset(PRIORITIES as u32);
     events::reset();
     let tid = SESSION.table.create(None, priority)?;
-    if !prepare(tid) {
+    if !prepare(tid, 0) {
         SESSION.table.reset(0);
         return Err(Error::OutOfTasks);
     }
-    ready(tid, priority, first);
-    // Every task has a higher priority than this thread, so it continues when none can run.
-    SESSION.endpoint(tid).send(&message(Label::Start), Wait::FOREVER).kept();
-    loop {
-        match outside::wanted() {
-            Some((request, tid)) => {
-                grant(request, &mut *terminal);
-                outside::grant(tid);
-            }
-            None if events::idle() => {}
-            None => break,
-        }
+    terminal::open(terminal);
+    *SESSION.task(tid).function.lock() = Some(first);
+    SESSION.inside.store(true, Relaxed);
+    wake(tid, 0);
+    while !SESSION.over.load(Relaxed) {
+        // Locks that this thread waited for may have left signals.
+        caller.wait().kept();
     }
-    flush(&mut *terminal);
+    terminal::close();
     let ending = Ending { waiting: SESSION.table.len() };
     retire_all();
     (0..MAX_TASKS as u32).map(Tid).for_each(free_ended);
@@ -91,65 +84,47 @@ pub fn run(mut terminal: Box<dyn Terminal>, priority: i32, first: Function) -> R
     Ok(ending)
 }
 
-/// Executes a task's request to the session's caller.
-fn grant(request: Request, terminal: &mut dyn Terminal) {
-    match request {
-        Request::Flush => flush(terminal),
-        Request::Key => {
-            flush(terminal);
-            terminal.wait_key();
-        }
-        // The requester checks whether there is a thread now.
-        Request::Prepare(new) => _ = prepare(new),
-    }
+/// Makes the missing resources of a task with this identifier, whose thread is to have a level. Returns whether it has
+/// all of them now.
+fn prepare(tid: Tid, level: u32) -> bool {
+    make_objects(tid).is_ok() && make_thread(tid, level).is_ok()
 }
 
-/// Prints the buffered text.
-fn flush(terminal: &mut dyn Terminal) {
-    let mut said = outside::SAID.lock();
-    if !said.is_empty() {
-        terminal.write(&said);
-        said.clear();
-    }
-}
-
-/// Makes the missing resources of a task with this identifier. Returns whether it has all of them now.
-fn prepare(tid: Tid) -> bool {
+/// Makes the kernel objects of an identifier, unless it has them.
+fn make_objects(tid: Tid) -> Result<(), memory::Error> {
     let task = SESSION.task(tid);
-    let objects = || {
-        if !task.endpoint.is_made() {
-            let (endpoint, notification, reply) = (make::<Endpoint>(0)?, make::<Notification>(0)?, make::<Reply>(0)?);
-            task.notification.set(notification.leak());
-            task.endpoint.set(endpoint.leak());
-            // Without `CALL`: tasks do not help each other, or the order of events would not be R4's.
-            let slot = memory::take_slot()?;
-            reply.leak().mint_to(slot, Rights::WRITE, 0).kept();
-            SESSION.add_reply(tid, Cap::new(slot));
-        }
-        Ok::<(), memory::Error>(())
-    };
-    if objects().is_err() {
-        return false;
+    if !task.endpoint.is_made() {
+        let (endpoint, notification, spare) = (make::<Endpoint>(0)?, make::<Notification>(0)?, make::<Reply>(0)?);
+        task.notification.set(notification.leak());
+        task.spare.set(spare.leak());
+        task.endpoint.set(endpoint.leak());
     }
+    if !task.bound.is_made() {
+        let bound = match SESSION.take_loose() {
+            Some(loose) => loose,
+            None => make::<Reply>(0)?.leak(),
+        };
+        task.bound.set(bound);
+    }
+    Ok(())
+}
+
+/// Makes the thread of an identifier, unless it has one.
+fn make_thread(tid: Tid, level: u32) -> Result<(), memory::Error> {
     free_ended(tid);
-    // A new thread runs at once, and this one continues when that waits for its first task. It gives up if its number
-    // collides with another's; the next has another number.
-    for _ in 0..MAX_TASKS {
-        if task.scheduling.is_made() {
-            return true;
-        }
-        let top = SESSION.base.load(Relaxed) + SESSION.top.load(Relaxed);
-        let builder = Builder::new().stack_size(STACK_SIZE).priority(top as u8);
-        let Ok(thread) = spawn(builder, tid) else { return false };
-        if let (Some(scheduling), Some(own)) = (thread.scheduling(), thread.thread())
-            && !thread.is_finished()
-        {
-            task.scheduling.set(scheduling);
-            task.thread.set(own);
-            *task.memory.lock() = Some(thread);
-        }
+    let task = SESSION.task(tid);
+    if task.scheduling.is_made() {
+        return Ok(());
     }
-    task.scheduling.is_made()
+    task.set_place(Place::Endpoint);
+    let priority = SESSION.base.load(Relaxed) + level;
+    let thread = spawn(Builder::new().stack_size(STACK_SIZE).priority(priority as u8), tid)?;
+    if let Some(scheduling) = thread.scheduling() {
+        task.scheduling.set(scheduling);
+        configure(tid, level);
+    }
+    *task.memory.lock() = Some(thread);
+    Ok(())
 }
 
 /// Starts a thread for the tasks with an identifier. Nothing of it lies in the heap, as it may end without returning.
@@ -159,15 +134,12 @@ fn spawn(builder: Builder, tid: Tid) -> Result<RawThread, memory::Error> {
     unsafe { builder.spawn_raw(run_thread, tid) }
 }
 
-/// Frees the thread of an identifier if it has ended. Only the session's caller does this: when it runs, a thread that
-/// is about to end has ended, because that has a higher priority.
+/// Frees the thread of an identifier if it has ended or is about to.
 fn free_ended(tid: Tid) {
     let task = SESSION.task(tid);
     if !task.scheduling.is_made()
         && let Some(thread) = task.memory.lock().take()
     {
-        // Whoever asks whether a task is in a primitive must not ask about another thread with this address.
-        task.thread.clear();
         thread.join();
     }
 }
@@ -175,37 +147,61 @@ fn free_ended(tid: Tid) {
 /// Runs a new thread for the tasks with this identifier.
 extern "C" fn run_thread(tid: *mut ()) {
     let tid = Tid(tid.addr() as u32);
-    if SESSION.own(tid) {
-        live(tid);
-    }
+    let task = SESSION.task(tid);
+    task.block.store(own_block(), Relaxed);
+    let reply = |reply| Bindings { reply, scheduling: Binding::Keep, notification: Binding::Keep };
+    // Others have to name it.
+    thread::current_thread().bind(reply(Binding::Unbind)).kept();
+    thread::current_thread().bind(reply(Binding::To(task.bound.get()))).kept();
+    // Recorded by the creator: somebody may have called already, and then waits for the bound reply object.
+    receive_turn(tid, Place::Endpoint);
+    live(tid);
 }
 
-/// Runs one task after another.
+/// Runs one task after another. It is the first one's turn.
 fn live(tid: Tid) -> ! {
     loop {
-        let received = SESSION.endpoint(tid).receive(Wait::FOREVER).kept();
-        if Label::unpack(received.label()) == Label::StartAndReply {
-            BOUND_REPLY.reply(&message(Label::Start)).kept();
-        }
-        outside::leave_primitive(tid);
+        leave(tid);
         let function = SESSION.task(tid).function.lock().take();
         if let Some(function) = function {
             function();
         }
-        enter();
-        finish(tid);
+        end_task(enter());
+        switch_to_next(tid);
     }
 }
 
-/// Continues a thread whose task does not continue, but has left its stack frames.
-pub fn retire(tid: Tid) -> ! {
+/// Returns whether a thread has enough stack left for another task.
+fn is_reusable() -> bool {
     let here = 0_u8;
     let bottom = ThreadBlock::current().map_or(0, |block| block.stack_bottom.get());
-    if core::ptr::from_ref(&here).addr() - bottom >= STACK_RESERVE {
+    core::ptr::from_ref(&here).addr() - bottom >= STACK_RESERVE
+}
+
+/// Continues a thread whose task does not continue, but has left its stack frames. It is nobody's turn: the session is
+/// over.
+pub fn retire(tid: Tid) -> ! {
+    if is_reusable() {
+        wait_for_turn(tid);
         live(tid);
     }
-    SESSION.disown();
-    SESSION.task(tid).scheduling.clear();
+    give_up(tid);
+    end_thread()
+}
+
+/// Removes the records of a thread that is about to end. If a thread waits in its bound reply object, the next gets
+/// another.
+fn give_up(tid: Tid) {
+    let task = SESSION.task(tid);
+    task.block.store(0, Relaxed);
+    task.scheduling.clear();
+    if task.is_busy.swap(false, Relaxed) {
+        task.bound.clear();
+    }
+}
+
+/// Ends the calling thread.
+fn end_thread() -> ! {
     // SAFETY: the stack has frames of ended tasks, whose values are never dropped. A task's function has no borrowed
     // values, so it can share only what does not lie there; and whoever waits in the library's locks, whose queues name
     // waiters on stacks, is in no primitive.
@@ -214,97 +210,58 @@ pub fn retire(tid: Tid) -> ! {
 
 pub fn exit() -> ! {
     let me = enter();
-    finish(me);
-    retire(me)
+    end_task(me);
+    if is_reusable() {
+        switch_to_next(me);
+        live(me);
+    }
+    // The next task's thread has no higher priority, so this one ends first, or is waited for.
+    let level = SESSION.task(me).level.load(Relaxed);
+    give_up(me);
+    events::take_pending();
+    match SESSION.table.take_next() {
+        Some(next) => wake(next, level),
+        None => let_nobody_run(),
+    }
+    end_thread()
 }
 
 /// Ends a task: aborts the sends of the tasks in its queue.
-fn finish(me: Tid) {
-    if SESSION.table.has_senders(me) {
-        // No task that is woken has a higher priority than this, so all are ready before one of them runs.
-        configure(me, SESSION.top.load(Relaxed));
-        let number = SESSION.take_reply();
-        let reply = SESSION.reply(number);
-        while SESSION.endpoint(me).try_receive(Wait::FOREVER.with_reply(reply)).is_ok() {
-            reply.reply(&message(Label::Aborted)).kept();
-        }
-        SESSION.give_reply(number);
-    }
-    // The task is inside a primitive until its thread waits or is given up: before that no task with this identifier
-    // may begin.
-    SESSION.table.exit(me);
+fn end_task(me: Tid) {
+    SESSION.table.exit(me, |sender| SESSION.task(sender).length.store(ABORTED, Relaxed));
 }
 
-/// Sets the priority of a task's thread. It has no time slice.
-fn configure(tid: Tid, priority: u32) {
-    let base = SESSION.base.load(Relaxed);
-    let (priority, top) = (base + priority, base + SESSION.top.load(Relaxed));
-    SESSION.scheduling(tid).configure(u64::from(priority), u64::from(top), 0, Some(AUTHORITY)).kept();
-}
-
-/// Prepares everything for starting a task except the message.
-fn ready(tid: Tid, priority: i32, function: Function) {
-    configure(tid, priority as u32);
-    *SESSION.task(tid).function.lock() = Some(function);
+/// Sets the level of a task's thread. It has no time slice.
+pub fn configure(tid: Tid, level: u32) {
+    let task = SESSION.task(tid);
+    task.level.store(level, Relaxed);
+    let (base, top) = (SESSION.base.load(Relaxed), SESSION.top.load(Relaxed));
+    let (priority, ceiling) = (u64::from(base + level), u64::from(base + top));
+    task.scheduling().configure(priority, ceiling, 0, Some(AUTHORITY)).kept();
 }
 
 pub fn create(priority: i32, function: Function) -> Result<Tid, Error> {
     let me = enter();
-    let tid = loop {
-        let tid = match SESSION.table.create(Some(me), priority) {
-            Ok(tid) => tid,
-            Err(error) => return super::refuse(me, error),
-        };
-        if SESSION.task(tid).scheduling.is_made() {
-            break tid;
-        }
-        // The task must not be found before it has a thread: an event may come meanwhile.
-        SESSION.table.exit(tid);
-        outside::ask(me, Request::Prepare(tid));
-        enter();
-        if !SESSION.task(tid).scheduling.is_made() {
-            return super::refuse(me, Error::OutOfTasks);
-        }
+    let tid = match SESSION.table.create(Some(me), priority) {
+        Ok(tid) => tid,
+        Err(error) => return super::refuse(me, error),
     };
-    ready(tid, priority, function);
-    let endpoint = SESSION.endpoint(tid);
-    if SESSION.table.priority(tid) > SESSION.table.priority(me) {
-        // The new task runs at once, so it makes this one ready before any other task can become ready.
-        endpoint.call(&message(Label::StartAndReply)).kept();
-        outside::leave_primitive(me);
-    } else {
-        endpoint.send(&message(Label::Start), Wait::FOREVER).kept();
-        requeue(me);
+    if !prepare(tid, SESSION.task(me).level.load(Relaxed)) {
+        SESSION.table.exit(tid, |_| ());
+        return super::refuse(me, Error::OutOfTasks);
     }
+    *SESSION.task(tid).function.lock() = Some(function);
+    SESSION.table.queue(tid);
+    requeue(me);
     Ok(tid)
 }
 
 /// Ends the session: tells every task that waits, so that its thread is free for the next session.
-///
-/// All queues are emptied first, so that no thread that waits for its next task finds a message of this session.
 fn retire_all() {
-    let existing = || (0..MAX_TASKS as u32).map(Tid).filter(|tid| SESSION.table.state(*tid) != State::Free);
-    for tid in existing() {
-        while SESSION.table.has_senders(tid) {
-            let number = SESSION.take_reply();
-            let wait = Wait::FOREVER.with_reply(SESSION.reply(number));
-            let received = SESSION.endpoint(tid).try_receive(wait).kept();
-            if let Label::Message { from, .. } = Label::unpack(received.label()) {
-                SESSION.table.take(tid, from);
-                SESSION.hold(from, number);
-            }
-        }
-    }
-    for tid in existing() {
-        match SESSION.table.state(tid) {
-            State::ReplyWait => {
-                let (number, _) = SESSION.held(tid);
-                SESSION.give_reply(number);
-                SESSION.reply(number).reply(&message(Label::End)).kept();
-            }
-            State::ReceiveWait => SESSION.endpoint(tid).send(&message(Label::End), Wait::FOREVER).kept(),
-            // No task is ready or in a queue any more, and while a task waits for an event the session continues.
-            State::Free | State::EventWait | State::Ready | State::SendWait(_) => {}
-        }
+    SESSION.running.store(NOBODY, Relaxed);
+    for tid in (0..MAX_TASKS as u32).map(Tid).filter(|tid| SESSION.table.state(*tid) != State::Free) {
+        // The thread has a higher priority, so it goes on at once. No ready task is left.
+        let task = SESSION.task(tid);
+        let_go_on(task, task.place(), END);
     }
 }

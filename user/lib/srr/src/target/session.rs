@@ -1,22 +1,17 @@
-//! The resources of a session's tasks: threads, endpoints, reply objects, and which reply objects hold which tasks.
+//! The tasks of a session, and their threads.
 //!
 //! A task's resources are reused by the next task with its identifier, and by later sessions: its endpoint,
 //! notification and reply object are made once, when they are first needed, and stay until the process ends. Its thread
 //! is replaced when its stack is used up, and the old one is freed.
-//!
-//! # One reply object for each identifier is enough
-//!
-//! A task that waits to receive needs an empty one, a task that waits for a reply is held in one, and no task does
-//! both. A task that receives without waiting takes one for the sender, which from then on waits for a reply.
 
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 use tench::sync::Mutex;
-use tench::sys::{Cap, CapAddress, Endpoint, Notification, Reply, SchedulingContext, Thread};
-use tench::thread::{self, RawThread};
+use tench::sys::{Cap, CapAddress, Endpoint, Notification, Reply, SchedulingContext};
+use tench::thread::RawThread;
 
-use crate::table::{Meeting, PRIORITIES, Table};
+use crate::table::Table;
 use crate::{MAX_TASKS, Tid};
 
 /// A task's function.
@@ -38,6 +33,7 @@ impl Later {
     }
 
     /// Sets the capability.
+    #[inline]
     pub fn set<T>(&self, cap: Cap<T>) {
         self.0.store(cap.address().0, Relaxed);
     }
@@ -54,191 +50,266 @@ impl Later {
     }
 }
 
-/// Resources of the successive tasks with one identifier.
-pub struct TaskResources {
-    /// Endpoint of the task's messages.
+/// Where the thread of a task is whose turn it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Place {
+    /// The thread waits at the task's endpoint with its bound reply object, or is about to.
+    Endpoint = 0,
+    /// The thread waits there with its spare reply object, because another thread waits in the bound one.
+    EndpointWithSpare = 1,
+    /// The thread waits for a reply, in the reply object [`Task::held`].
+    Hook = 2,
+    /// The task of an event has preempted the thread.
+    Preempted = 3,
+    /// The turn of a preempted thread has come again.
+    Continuing = 4,
+}
+
+impl Place {
+    /// Returns the place with this number.
+    #[inline]
+    const fn from_number(number: u32) -> Place {
+        match number {
+            0 => Place::Endpoint,
+            1 => Place::EndpointWithSpare,
+            2 => Place::Hook,
+            3 => Place::Preempted,
+            _ => Place::Continuing,
+        }
+    }
+}
+
+/// A buffer on which another task works while its owner waits.
+#[derive(Debug)]
+pub struct Buffer {
+    start: AtomicPtr<u8>,
+    length: AtomicUsize,
+}
+
+impl Buffer {
+    const fn none() -> Buffer {
+        Buffer { start: AtomicPtr::new(core::ptr::null_mut()), length: AtomicUsize::new(0) }
+    }
+
+    /// Lends bytes to other tasks for reading, until the calling task continues.
+    #[inline]
+    pub fn lend(&self, bytes: &[u8]) {
+        self.start.store(bytes.as_ptr().cast_mut(), Relaxed);
+        self.length.store(bytes.len(), Relaxed);
+    }
+
+    /// Lends bytes to other tasks for writing, until the calling task continues.
+    #[inline]
+    pub fn lend_mut(&self, bytes: &mut [u8]) {
+        self.start.store(bytes.as_mut_ptr(), Relaxed);
+        self.length.store(bytes.len(), Relaxed);
+    }
+
+    /// Copies bytes into the buffer, as many as fit. Returns their number.
+    ///
+    /// # Safety
+    /// A task must have lent these bytes for writing, and wait.
+    #[inline]
+    pub unsafe fn fill(&self, from: &[u8]) -> usize {
+        let length = from.len().min(self.length.load(Relaxed));
+        // SAFETY: the caller guarantees that the buffer is writable and that its owner does not use it meanwhile; the
+        // running task's own bytes lie elsewhere, as the owner has borrowed the buffer alone.
+        unsafe { self.start.load(Relaxed).copy_from_nonoverlapping(from.as_ptr(), length) };
+        length
+    }
+
+    /// Copies bytes out of the buffer, as many as fit. Returns their number.
+    ///
+    /// # Safety
+    /// A task must have lent these bytes, and wait.
+    #[inline]
+    pub unsafe fn read(&self, into: &mut [u8]) -> usize {
+        let length = into.len().min(self.length.load(Relaxed));
+        // SAFETY: the caller guarantees that the buffer is readable, and `into` is borrowed by the running task alone.
+        unsafe { into.as_mut_ptr().copy_from_nonoverlapping(self.start.load(Relaxed), length) };
+        length
+    }
+}
+
+/// The state of a task besides the table's, and the resources of the successive tasks with one identifier.
+#[repr(align(128))]
+pub struct Task {
+    /// Address of the thread's block, by which a thread is recognised; 0 if there is no thread.
+    pub block: AtomicUsize,
+    /// Endpoint at which the thread waits for its turn.
     pub endpoint: Later,
-    /// Notification on which the task waits for everything else.
+    /// The thread's bound reply object.
+    pub bound: Later,
+    /// Set while another task's thread waits in it.
+    pub is_busy: AtomicBool,
+    /// A reply object in which nobody ever waits.
+    pub spare: Later,
+    /// The reply object in which the thread waits (`Place::Hook`).
+    pub held: Later,
+    /// A [`Place`].
+    place: AtomicU32,
+    /// The task was preempted, and its turn has not come again.
+    pub preempted: AtomicBool,
+    /// By how much the thread's priority is above that of tasks that have preempted nobody.
+    pub level: AtomicU32,
+    /// The message to be received or sent, while the task waits for that.
+    pub message: Buffer,
+    /// The buffer for the reply, while the task sends.
+    pub reply: Buffer,
+    /// The sender of a received message.
+    pub sender: AtomicU32,
+    /// Length of the received message or reply in bytes; [`ABORTED`] for a send that cannot be completed.
+    pub length: AtomicUsize,
+    /// Notification on which the task sleeps until an event.
     pub notification: Later,
-    /// The task's thread.
-    pub thread: Later,
-    /// The thread's scheduling context; none if there is no thread, or one that has ended.
+    /// The thread's scheduling context; none if there is no thread, or one that is about to end.
     pub scheduling: Later,
-    /// The thread's memory. Only the session's caller uses it.
+    /// The thread's memory.
     pub memory: Mutex<Option<RawThread>>,
     /// The function that the thread is to run next.
     pub function: Mutex<Option<Function>>,
-    /// Number of the reply object that holds the task, while it waits for a reply.
-    held: AtomicU32,
-    /// Number of the reply object with which the task receives, while it waits to receive.
-    waits_with: AtomicU32,
-    /// Length of the reply buffer in bytes, while the task sends.
-    capacity: AtomicU32,
 }
 
-impl TaskResources {
-    /// Returns empty resources.
-    const fn empty() -> TaskResources {
-        TaskResources {
+/// A [`Task::length`] that means that the send cannot be completed.
+pub const ABORTED: usize = usize::MAX;
+
+impl Task {
+    /// Returns the state of an identifier that was never used.
+    const fn new() -> Task {
+        Task {
+            block: AtomicUsize::new(0),
             endpoint: Later::none(),
+            bound: Later::none(),
+            is_busy: AtomicBool::new(false),
+            spare: Later::none(),
+            held: Later::none(),
+            place: AtomicU32::new(Place::Endpoint as u32),
+            preempted: AtomicBool::new(false),
+            level: AtomicU32::new(0),
+            message: Buffer::none(),
+            reply: Buffer::none(),
+            sender: AtomicU32::new(0),
+            length: AtomicUsize::new(0),
             notification: Later::none(),
-            thread: Later::none(),
             scheduling: Later::none(),
             memory: Mutex::new(None),
             function: Mutex::new(None),
-            held: AtomicU32::new(0),
-            waits_with: AtomicU32::new(0),
-            capacity: AtomicU32::new(0),
         }
+    }
+
+    /// Returns the endpoint at which the thread waits for its turn.
+    #[inline]
+    pub fn endpoint(&self) -> Cap<Endpoint> {
+        self.endpoint.get()
+    }
+
+    /// Returns the spare reply object.
+    pub fn spare(&self) -> Cap<Reply> {
+        self.spare.get()
+    }
+
+    /// Returns the notification on which the task sleeps.
+    pub fn notification(&self) -> Cap<Notification> {
+        self.notification.get()
+    }
+
+    /// Returns the scheduling context of the thread.
+    pub fn scheduling(&self) -> Cap<SchedulingContext> {
+        self.scheduling.get()
+    }
+
+    /// Returns where the thread is.
+    #[inline]
+    pub fn place(&self) -> Place {
+        Place::from_number(self.place.load(Relaxed))
+    }
+
+    /// Changes where the thread is, at once. Returns where it was.
+    pub fn replace_place(&self, place: Place) -> Place {
+        Place::from_number(self.place.swap(place as u32, Relaxed))
+    }
+
+    /// Records where the thread is.
+    #[inline]
+    pub fn set_place(&self, place: Place) {
+        self.place.store(place as u32, Relaxed);
     }
 }
 
-/// Number of entries of the table from threads to tasks.
-const OWNERS: usize = 256;
+/// Value of [`Session::running`] while all tasks wait.
+pub const NOBODY: u32 = u32::MAX;
 
 /// State of the tasks of this process. There is one session at a time.
 pub struct Session {
-    /// The task table.
+    /// The scheduler.
     pub table: Table,
-    /// Kernel priority of tasks of priority 0.
+    tasks: [Task; MAX_TASKS],
+    /// Reply objects of threads that have ended.
+    loose: [Later; MAX_TASKS],
+    /// Identifier of the task whose turn it is, or [`NOBODY`].
+    pub running: AtomicU32,
+    /// Set while the running task is in a primitive: no event changes the table.
+    pub inside: AtomicBool,
+    /// An event came while the running task was in a primitive.
+    pub pending: AtomicBool,
+    /// The session is over.
+    pub over: AtomicBool,
+    /// Kernel priority of tasks that have preempted nobody.
     pub base: AtomicU32,
-    /// Highest priority of a task.
+    /// The highest [`Task::level`].
     pub top: AtomicU32,
-    tasks: [TaskResources; MAX_TASKS],
-    replies: [Later; MAX_TASKS],
-    /// Numbers of the reply objects that hold nobody, and the count of these.
-    free: [AtomicU32; MAX_TASKS],
-    free_count: AtomicU32,
-    /// By the number of a thread modulo the length: that number, and the identifier of its tasks plus 1.
-    owners: [AtomicU64; OWNERS],
+    /// Notification for which the session's caller waits.
+    pub caller: Later,
 }
 
 pub static SESSION: Session = Session {
-    table: Table::new(PRIORITIES as u32),
+    table: Table::new(0),
+    tasks: [const { Task::new() }; MAX_TASKS],
+    loose: [const { Later::none() }; MAX_TASKS],
+    running: AtomicU32::new(NOBODY),
+    inside: AtomicBool::new(false),
+    pending: AtomicBool::new(false),
+    over: AtomicBool::new(false),
     base: AtomicU32::new(0),
     top: AtomicU32::new(0),
-    tasks: [const { TaskResources::empty() }; MAX_TASKS],
-    replies: [const { Later::none() }; MAX_TASKS],
-    free: [const { AtomicU32::new(0) }; MAX_TASKS],
-    free_count: AtomicU32::new(0),
-    owners: [const { AtomicU64::new(0) }; OWNERS],
+    caller: Later::none(),
 };
 
 impl Session {
-    /// Returns the resources of an identifier.
+    /// Returns the task with an identifier.
     #[inline]
-    pub fn task(&self, tid: Tid) -> &TaskResources {
+    pub fn task(&self, tid: Tid) -> &Task {
         &self.tasks[tid.0 as usize % MAX_TASKS]
     }
 
-    /// Returns the endpoint of a task's messages.
+    /// Returns the task whose turn it is.
     #[inline]
-    pub fn endpoint(&self, tid: Tid) -> Cap<Endpoint> {
-        self.task(tid).endpoint.get()
+    pub fn running(&self) -> Option<Tid> {
+        let tid = self.running.load(Relaxed);
+        if tid < MAX_TASKS as u32 { Some(Tid(tid)) } else { None }
     }
 
-    /// Returns the notification on which a task waits for everything else.
-    #[inline]
-    pub fn notification(&self, tid: Tid) -> Cap<Notification> {
-        self.task(tid).notification.get()
+    /// Returns the task that a thread runs, whether or not it is its turn.
+    pub fn find(&self, block: usize) -> Option<Tid> {
+        let index = self.tasks.iter().position(|task| task.block.load(Relaxed) == block)?;
+        Some(Tid(index as u32))
     }
 
-    /// Returns a task's thread.
-    pub fn thread(&self, tid: Tid) -> Cap<Thread> {
-        self.task(tid).thread.get()
+    /// Takes a reply object of a thread that has ended, if there is one.
+    pub fn take_loose(&self) -> Option<Cap<Reply>> {
+        let loose = self.loose.iter().find(|loose| loose.is_made())?;
+        let reply = loose.get();
+        loose.clear();
+        Some(reply)
     }
 
-    /// Returns the scheduling context of a task's thread.
-    pub fn scheduling(&self, tid: Tid) -> Cap<SchedulingContext> {
-        self.task(tid).scheduling.get()
-    }
-
-    /// Returns the calling task.
-    ///
-    /// # Panics
-    /// Panics if the caller is no task.
-    #[inline]
-    pub fn me(&self) -> Tid {
-        let thread = thread::current_id() as u64;
-        let owner = self.owners[thread as usize % OWNERS].load(Relaxed);
-        match (owner as u32 & 0xff).checked_sub(1) {
-            Some(tid) if owner >> 8 == thread => Tid(tid),
-            _ => panic!("only tasks can do this; see tench_srr::run"),
+    /// Ends the wait in the reply object `held`, in which nobody waits from now on.
+    pub fn release(&self, held: Cap<Reply>) {
+        if let Some(owner) = self.tasks.iter().find(|task| task.bound.get() == held) {
+            owner.is_busy.store(false, Relaxed);
+        } else if let Some(place) = self.loose.iter().find(|loose| !loose.is_made()) {
+            place.set(held);
         }
-    }
-
-    /// Records that the calling thread runs the tasks with an identifier. Returns whether that was possible: another
-    /// thread's entry may be in the way.
-    pub fn own(&self, tid: Tid) -> bool {
-        let thread = thread::current_id() as u64;
-        let owner = &self.owners[thread as usize % OWNERS];
-        let free = owner.load(Relaxed) == 0;
-        if free {
-            owner.store((thread << 8) | (u64::from(tid.0) + 1), Relaxed);
-        }
-        free
-    }
-
-    /// Removes the record of the calling thread.
-    pub fn disown(&self) {
-        self.owners[thread::current_id() % OWNERS].store(0, Relaxed);
-    }
-
-    /// Adds a reply object.
-    pub fn add_reply(&self, tid: Tid, cap: Cap<Reply>) {
-        self.replies[tid.0 as usize % MAX_TASKS].set(cap);
-        self.give_reply(tid.0);
-    }
-
-    /// Returns a reply object by its number.
-    #[inline]
-    pub fn reply(&self, number: u32) -> Cap<Reply> {
-        self.replies[number as usize % MAX_TASKS].get()
-    }
-
-    /// Takes an empty reply object. There is one: see the module's documentation.
-    #[inline]
-    pub fn take_reply(&self) -> u32 {
-        let Some(count) = self.free_count.load(Relaxed).checked_sub(1) else {
-            unreachable!("there are as many reply objects as tasks");
-        };
-        self.free_count.store(count, Relaxed);
-        self.free[count as usize % MAX_TASKS].load(Relaxed)
-    }
-
-    /// Returns a reply object, which is empty or about to be.
-    #[inline]
-    pub fn give_reply(&self, number: u32) {
-        let count = self.free_count.load(Relaxed);
-        self.free[count as usize % MAX_TASKS].store(number, Relaxed);
-        self.free_count.store(count + 1, Relaxed);
-    }
-
-    /// Records that a task receives with this reply object, and perhaps waits.
-    #[inline]
-    pub fn wait_with(&self, tid: Tid, number: u32) {
-        self.task(tid).waits_with.store(number, Relaxed);
-    }
-
-    /// Records that `sender` waits in this reply object.
-    #[inline]
-    pub fn hold(&self, sender: Tid, number: u32) {
-        self.task(sender).held.store(number, Relaxed);
-    }
-
-    /// Prepares a send of `sender`. If the receiver waits, it is known already which reply object will hold the sender.
-    #[inline]
-    pub fn expect_reply(&self, sender: Tid, receiver: Tid, meeting: Meeting, capacity: usize) {
-        self.task(sender).capacity.store(capacity.min(crate::MAX_MESSAGE) as u32, Relaxed);
-        if meeting == Meeting::Delivered {
-            self.hold(sender, self.task(receiver).waits_with.load(Relaxed));
-        }
-    }
-
-    /// Returns the reply object in which a task waits, and the length of its reply buffer.
-    #[inline]
-    pub fn held(&self, sender: Tid) -> (u32, usize) {
-        let task = self.task(sender);
-        (task.held.load(Relaxed), task.capacity.load(Relaxed) as usize)
     }
 }
