@@ -3,11 +3,14 @@
 
 use alloc::format;
 use alloc::sync::Arc;
+use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use tench::abi::layout::slot;
 use tench::mem::Mem;
-use tench::sys::Instant;
-use tench::time::frequency;
+use tench::sys::{Cap, Instant, SchedulingContext};
+use tench::thread::current_thread;
+use tench::time::{frequency, sleep_until};
 use tench_srr::cases::{self, Case as Specification};
 use tench_srr::{
     CLOCK_EVENT, Error, TICKS_PER_SECOND, Terminal, Tid, await_event, clock, create, exit, idle_share, my_tid, receive,
@@ -23,6 +26,8 @@ pub const CASES: &[Case] = &[
     Case::new("SRR0004", "events interfere with no primitive, wherever they come", |_| interfering()),
     Case::new("SRR0005", "delays are never early, and late by less than a tick", |_| delays()),
     Case::new("SRR0006", "the idle share is what no task has used", |_| idle()),
+    Case::new("SRR0007", "an event may come at any instruction", |_| everywhere()),
+    Case::new("SRR0008", "tasks have a priority just above their session's caller", |_| priorities()),
 ];
 
 fn check_all(all: &[Specification]) -> Outcome {
@@ -170,6 +175,61 @@ fn interfere() -> Outcome {
     Ok(())
 }
 
+/// Lets an event come at each point of a task's primitives: around a Send-Receive-Reply, the creation and the end of a
+/// task, and the beginning of a wait in which no other task can run.
+///
+/// The event's task sometimes sleeps on its own account before it uses primitives, so that the preempted task goes on
+/// though it is not its turn, and then lets the other end its wait.
+fn everywhere() -> Outcome {
+    /// Ticks of the system counter in which a round begins before the event: longer than a round takes.
+    const AHEAD: u64 = 500;
+    /// Number of rounds.
+    const ROUNDS: u64 = 8 * AHEAD;
+    let right = session(|number| {
+        let me = my_tid();
+        let latest = Arc::new(AtomicU64::new(Instant::now().ticks()));
+        let Ok(server) = create(4, serve) else { return };
+        let event_came = latest.clone();
+        let eventful = move || {
+            for round in 0.. {
+                if await_event(CLOCK_EVENT).is_err() {
+                    return;
+                }
+                event_came.store(Instant::now().ticks(), Relaxed);
+                if round % 3 == 0 {
+                    sleep_until(Instant::now().after(AHEAD));
+                }
+                if send(me, &[1; 8], &mut [0; 8]) != Ok(8) {
+                    return;
+                }
+            }
+        };
+        if create(5, eventful).is_err() {
+            return;
+        }
+        for round in 0..ROUNDS {
+            let event = latest.load(Relaxed) + tick();
+            // Most of the time nothing runs.
+            sleep_until(Instant::from_ticks(event - 4 * AHEAD));
+            while Instant::now() < Instant::from_ticks(event - round % AHEAD) {}
+            // A tick of the counter is several instructions.
+            (0..round / AHEAD).for_each(|_| spin_loop());
+            let mut response = [0; 8];
+            let served = send(server, &[1; 8], &mut response) == Ok(8) && response[0] == 2;
+            let created = create(3 + (round % 3) as i32, || ()).is_ok();
+            let mut message = [0; 8];
+            let (sender, _) = receive(&mut message);
+            let replied = reply(sender, &message) == Ok(8);
+            if !(served && created && replied) {
+                return;
+            }
+            number.fetch_add(1, Relaxed);
+        }
+    })?;
+    equal!(right, ROUNDS);
+    Ok(())
+}
+
 fn delays() -> Outcome {
     let late = session(|number| {
         let Ok(server) = clock::start(9, None) else { return };
@@ -207,4 +267,27 @@ fn idle() -> Outcome {
     // Before the first even tick and after the last the share differs.
     check!((690..=710).contains(&share));
     Ok(())
+}
+
+fn priorities() -> Outcome {
+    const OWN: Cap<SchedulingContext> = Cap::new(slot::SCHEDULING);
+    let own = OWN.query()?;
+    let set = |priority| OWN.configure(priority, own.ceiling, own.slice, None);
+    // The threads of the first task and of the second, which the next session uses again.
+    let outcome = [0, 10, 5].into_iter().try_for_each(|lower| {
+        set(own.priority - lower)?;
+        let sum = session(|number| {
+            let other = number.clone();
+            let add = |number: &AtomicU64| {
+                number.fetch_add(current_thread().query().map_or(0, |thread| thread.priority), Relaxed);
+            };
+            add(&number);
+            // It ends last. The last one's thread is left with another priority in any case.
+            let _ = create(2, move || add(&other));
+        })?;
+        equal!(sum, 2 * (own.priority - lower + 1));
+        Ok(())
+    });
+    set(own.priority)?;
+    outcome
 }

@@ -9,6 +9,10 @@
 //! - If the running task is in a primitive, whose changes may be half done, it is left to record the event as its last
 //!   step ([`take_pending`]).
 //! - Otherwise the event's task is ready, and waits for its turn like others.
+//!
+//! So an event may come between any two instructions. A task shuts events out for its primitive, and looks *then*
+//! whether it is still its turn. Whoever leaves nobody running, or a preempted task, which looks for no event, first
+//! [holds events off](hold_off_events), so that none is recorded where nobody looks.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -17,7 +21,7 @@ use tench::time;
 
 use super::life::configure;
 use super::session::{Place, SESSION};
-use super::switch::{enter, leave, let_nobody_run, requeue, wait_for_turn, wake};
+use super::switch::{enter, hold_off_events, leave, let_next_run, requeue, wait_for_turn};
 use crate::{CLOCK_EVENT, Error, TICKS_PER_SECOND, Tid};
 
 /// Start of the session, in ticks of the system counter.
@@ -79,11 +83,8 @@ pub fn await_event(event: i32) -> Result<u64, Error> {
         return Err(error);
     }
     let level = SESSION.task(me).level.load(Relaxed);
-    configure(me, SESSION.top.load(Relaxed));
-    match SESSION.table.take_next() {
-        Some(next) => wake(next, level),
-        None => let_nobody_run(),
-    }
+    hold_off_events(me);
+    let_next_run(level);
     sleep(SESSION.task(me).notification(), next);
     end_idling();
     if !take_over(me) {
@@ -98,7 +99,7 @@ pub fn await_event(event: i32) -> Result<u64, Error> {
 fn take_over(me: Tid) -> bool {
     let level = match SESSION.running() {
         None => 0,
-        Some(_) if SESSION.inside.load(Relaxed) => {
+        Some(running) if SESSION.task(running).inside.load(Relaxed) => {
             SESSION.pending.store(true, Relaxed);
             return false;
         }
@@ -121,16 +122,13 @@ fn take_over(me: Tid) -> bool {
     // Nobody who is ready has its priority.
     SESSION.table.take_next();
     SESSION.running.store(me.0, Relaxed);
-    SESSION.inside.store(true, Relaxed);
     configure(me, level);
     true
 }
 
-/// Records an event that came during a primitive.
-pub fn take_pending() {
-    if SESSION.pending.swap(false, Relaxed) {
-        SESSION.table.event_comes(CLOCK_EVENT);
-    }
+/// Records an event that came during a primitive. Returns whether one did.
+pub fn take_pending() -> bool {
+    SESSION.pending.swap(false, Relaxed) && SESSION.table.event_comes(CLOCK_EVENT).is_some()
 }
 
 pub fn idle_share() -> u32 {

@@ -19,7 +19,8 @@ use tench::thread::{self, Builder, RawThread};
 
 use super::session::{ABORTED, Function, NOBODY, Place, SESSION};
 use super::switch::{
-    END, enter, leave, let_go_on, let_nobody_run, own_block, receive_turn, requeue, switch_to_next, wait_for_turn, wake,
+    END, enter, hold_off_events, leave, let_go_on, let_next_run, own_block, receive_turn, requeue, switch_to_next,
+    wait_for_turn, wake,
 };
 use super::{Kept, events, terminal};
 use crate::table::{PRIORITIES, State};
@@ -57,8 +58,11 @@ pub fn run(terminal: Box<dyn Terminal>, priority: i32, first: Function) -> Resul
     let (base, top) = bounds().ok_or(Error::InvalidPriority)?;
     let caller = thread::own_notification().ok_or(Error::OutOfTasks)?;
     SESSION.caller.set(caller);
-    SESSION.base.store(base as u32, Relaxed);
+    let moves = SESSION.base.swap(base as u32, Relaxed) != base as u32;
     SESSION.top.store((top - base) as u32, Relaxed);
+    if moves {
+        (0..MAX_TASKS as u32).map(Tid).filter(|tid| has_thread(*tid)).for_each(|tid| configure(tid, 0));
+    }
     SESSION.over.store(false, Relaxed);
     SESSION.pending.store(false, Relaxed);
     SESSION.table.reset(PRIORITIES as u32);
@@ -70,7 +74,6 @@ pub fn run(terminal: Box<dyn Terminal>, priority: i32, first: Function) -> Resul
     }
     terminal::open(terminal);
     *SESSION.task(tid).function.lock() = Some(first);
-    SESSION.inside.store(true, Relaxed);
     wake(tid, 0);
     while !SESSION.over.load(Relaxed) {
         // Locks that this thread waited for may have left signals.
@@ -87,6 +90,7 @@ pub fn run(terminal: Box<dyn Terminal>, priority: i32, first: Function) -> Resul
 /// Makes the missing resources of a task with this identifier, whose thread is to have a level. Returns whether it has
 /// all of them now.
 fn prepare(tid: Tid, level: u32) -> bool {
+    SESSION.task(tid).inside.store(true, Relaxed);
     make_objects(tid).is_ok() && make_thread(tid, level).is_ok()
 }
 
@@ -112,10 +116,10 @@ fn make_objects(tid: Tid) -> Result<(), memory::Error> {
 /// Makes the thread of an identifier, unless it has one.
 fn make_thread(tid: Tid, level: u32) -> Result<(), memory::Error> {
     free_ended(tid);
-    let task = SESSION.task(tid);
-    if task.scheduling.is_made() {
+    if has_thread(tid) {
         return Ok(());
     }
+    let task = SESSION.task(tid);
     task.set_place(Place::Endpoint);
     let priority = SESSION.base.load(Relaxed) + level;
     let thread = spawn(Builder::new().stack_size(STACK_SIZE).priority(priority as u8), tid)?;
@@ -127,6 +131,11 @@ fn make_thread(tid: Tid, level: u32) -> Result<(), memory::Error> {
     Ok(())
 }
 
+/// Returns whether an identifier has a thread that is not about to end.
+fn has_thread(tid: Tid) -> bool {
+    SESSION.task(tid).scheduling.is_made()
+}
+
 /// Starts a thread for the tasks with an identifier. Nothing of it lies in the heap, as it may end without returning.
 fn spawn(builder: Builder, tid: Tid) -> Result<RawThread, memory::Error> {
     let tid = core::ptr::without_provenance_mut(tid.0 as usize);
@@ -136,9 +145,8 @@ fn spawn(builder: Builder, tid: Tid) -> Result<RawThread, memory::Error> {
 
 /// Frees the thread of an identifier if it has ended or is about to.
 fn free_ended(tid: Tid) {
-    let task = SESSION.task(tid);
-    if !task.scheduling.is_made()
-        && let Some(thread) = task.memory.lock().take()
+    if !has_thread(tid)
+        && let Some(thread) = SESSION.task(tid).memory.lock().take()
     {
         thread.join();
     }
@@ -217,12 +225,9 @@ pub fn exit() -> ! {
     }
     // The next task's thread has no higher priority, so this one ends first, or is waited for.
     let level = SESSION.task(me).level.load(Relaxed);
+    hold_off_events(me);
     give_up(me);
-    events::take_pending();
-    match SESSION.table.take_next() {
-        Some(next) => wake(next, level),
-        None => let_nobody_run(),
-    }
+    let_next_run(level);
     end_thread()
 }
 

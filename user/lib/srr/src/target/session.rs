@@ -147,6 +147,8 @@ pub struct Task {
     pub spare: Later,
     /// The reply object in which the thread waits (`Place::Hook`).
     pub held: Later,
+    /// Set while the task is in a primitive, or has none of its own code to run yet: no event takes over from it.
+    pub inside: AtomicBool,
     /// A [`Place`].
     place: AtomicU32,
     /// The task was preempted, and its turn has not come again.
@@ -184,6 +186,7 @@ impl Task {
             is_busy: AtomicBool::new(false),
             spare: Later::none(),
             held: Later::none(),
+            inside: AtomicBool::new(true),
             place: AtomicU32::new(Place::Endpoint as u32),
             preempted: AtomicBool::new(false),
             level: AtomicU32::new(0),
@@ -249,8 +252,6 @@ pub struct Session {
     loose: [Later; MAX_TASKS],
     /// Identifier of the task whose turn it is, or [`NOBODY`].
     pub running: AtomicU32,
-    /// Set while the running task is in a primitive: no event changes the table.
-    pub inside: AtomicBool,
     /// An event came while the running task was in a primitive.
     pub pending: AtomicBool,
     /// The session is over.
@@ -268,7 +269,6 @@ pub static SESSION: Session = Session {
     tasks: [const { Task::new() }; MAX_TASKS],
     loose: [const { Later::none() }; MAX_TASKS],
     running: AtomicU32::new(NOBODY),
-    inside: AtomicBool::new(false),
     pending: AtomicBool::new(false),
     over: AtomicBool::new(false),
     base: AtomicU32::new(0),

@@ -19,7 +19,8 @@
 //! other. Only a task that an event has awakened has a higher one, and whoever runs on its account: a *level* for each
 //! task that is preempted. Between levels nothing is lent.
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::compiler_fence;
 
 use tench::sys::{Message, Notification, Reply, ThreadBlock, Wait};
 
@@ -47,32 +48,48 @@ pub fn own_block() -> usize {
 pub fn enter() -> Tid {
     match SESSION.running() {
         Some(me) if SESSION.task(me).block.load(Relaxed) == own_block() => {
-            SESSION.inside.store(true, Relaxed);
+            if !shut_out_events(me) {
+                enter_in_turn(me);
+            }
             me
         }
-        _ => enter_in_turn(),
+        _ => {
+            let Some(me) = SESSION.find(own_block()) else { panic!("only tasks can do this; see tench_srr::run") };
+            enter_in_turn(me);
+            me
+        }
     }
 }
 
-/// Begins a primitive of a task that was preempted while it waited for something other than tasks, such as memory: the
-/// kernel let it go on although it is not its turn. So it waits for that.
+/// From now on no event takes over from a task. Returns false if one did just before.
+#[inline]
+fn shut_out_events(me: Tid) -> bool {
+    SESSION.task(me).inside.store(true, Relaxed);
+    // The order of these matters to what runs on this core only.
+    compiler_fence(SeqCst);
+    SESSION.running.load(Relaxed) == me.0
+}
+
+/// Begins a primitive of a task that was preempted and that the kernel let go on although it is not its turn, because
+/// those whose turn it is wait for something other than tasks, such as memory. So it waits for its turn.
 #[cold]
 #[inline(never)]
-fn enter_in_turn() -> Tid {
-    let Some(me) = SESSION.find(own_block()) else { panic!("only tasks can do this; see tench_srr::run") };
+fn enter_in_turn(me: Tid) {
     let task = SESSION.task(me);
-    let place = place_at_endpoint(task);
-    if task.replace_place(place) != Place::Continuing {
-        receive_turn(me, place);
+    while !shut_out_events(me) {
+        task.inside.store(false, Relaxed);
+        let place = place_at_endpoint(task);
+        if task.replace_place(place) != Place::Continuing {
+            receive_turn(me, place);
+        }
     }
-    SESSION.inside.store(true, Relaxed);
-    me
 }
 
 /// Ends a primitive.
 #[inline]
 pub fn leave(me: Tid) {
-    SESSION.inside.store(false, Relaxed);
+    SESSION.task(me).inside.store(false, Relaxed);
+    compiler_fence(SeqCst);
     if SESSION.pending.load(Relaxed) {
         leave_after_event(me);
     }
@@ -83,13 +100,15 @@ pub fn leave(me: Tid) {
 #[inline(never)]
 fn leave_after_event(me: Tid) {
     while SESSION.pending.load(Relaxed) {
-        SESSION.inside.store(true, Relaxed);
+        // Another event may have taken over just now.
+        enter_in_turn(me);
         events::take_pending();
         if SESSION.table.is_outranked(me) {
             SESSION.table.queue_first(me);
             switch_to_next(me);
         }
-        SESSION.inside.store(false, Relaxed);
+        SESSION.task(me).inside.store(false, Relaxed);
+        compiler_fence(SeqCst);
     }
 }
 
@@ -146,13 +165,28 @@ fn check(me: Tid, label: u64) {
 /// As [`switch`], in two steps.
 #[cold]
 #[inline(never)]
-fn switch_slowly(me: Tid, next: Tid) {
+fn switch_slowly(me: Tid, mut next: Tid) {
     let own = SESSION.task(me);
+    let level = own.level.load(Relaxed);
     // Before the other runs, which may call this one.
     let place = place_at_endpoint(own);
     own.set_place(place);
-    wake(next, own.level.load(Relaxed));
+    if SESSION.task(next).preempted.load(Relaxed) {
+        // It may be in its own code, and would not see an event that came before it continues.
+        hold_off_events(me);
+        if events::take_pending() && SESSION.table.is_outranked(next) {
+            SESSION.table.queue_first(next);
+            next = SESSION.table.take_next().unwrap_or(next);
+        }
+    }
+    wake(next, level);
     receive_turn(me, place);
+}
+
+/// Lets no event's task run until the calling thread waits, since it has the priority of those that sleep until an
+/// event, from now on. Whoever lets it go on takes that priority from it.
+pub fn hold_off_events(me: Tid) {
+    configure(me, SESSION.top.load(Relaxed));
 }
 
 /// Returns how a thread waits at its endpoint now.
@@ -172,18 +206,15 @@ pub fn wake(next: Tid, level: u32) {
         configure(next, level);
     }
     let place = if preempted { task.replace_place(Place::Continuing) } else { task.place() };
-    if !let_go_on(task, place, GO_ON) {
-        // It is in its own code.
-        SESSION.inside.store(false, Relaxed);
-    }
+    let_go_on(task, place, GO_ON);
     // Now its priority affects no thread that was preempted while it worked for this task.
     if own_level < level {
         configure(next, level);
     }
 }
 
-/// Ends the wait of a task's thread in a place. Returns false if it does not wait.
-pub fn let_go_on(task: &Task, place: Place, label: u64) -> bool {
+/// Ends the wait of a task's thread in a place, if it waits.
+pub fn let_go_on(task: &Task, place: Place, label: u64) {
     match place {
         Place::Endpoint | Place::EndpointWithSpare => {
             task.endpoint().send(&Message::new(label), Wait::FOREVER).kept();
@@ -193,32 +224,33 @@ pub fn let_go_on(task: &Task, place: Place, label: u64) -> bool {
             SESSION.release(held);
             held.reply(&Message::new(label)).kept();
         }
-        Place::Preempted | Place::Continuing => return false,
+        Place::Preempted | Place::Continuing => {}
     }
-    true
 }
 
 /// Lets nobody run, until an event comes or the session is over. Returns when it is the calling task's turn again.
 #[cold]
 #[inline(never)]
 fn idle(me: Tid) {
-    events::take_pending();
-    if let Some(next) = SESSION.table.take_next() {
-        return switch(me, next);
-    }
     let task = SESSION.task(me);
+    let level = task.level.load(Relaxed);
     let place = place_at_endpoint(task);
     task.set_place(place);
-    let_nobody_run();
+    hold_off_events(me);
+    let_next_run(level);
     receive_turn(me, place);
 }
 
-/// Records that no task can run. The calling thread then waits or ends.
-pub fn let_nobody_run() {
+/// Lets the next task run, at a level unless it was preempted at another, or nobody. The calling thread, which holds
+/// off events, then waits or ends.
+pub fn let_next_run(level: u32) {
+    events::take_pending();
+    if let Some(next) = SESSION.table.take_next() {
+        return wake(next, level);
+    }
     SESSION.running.store(NOBODY, Relaxed);
     if SESSION.table.awaits_events() {
         events::begin_idling();
-        SESSION.inside.store(false, Relaxed);
     } else {
         // The session's caller has a lower priority.
         SESSION.over.store(true, Relaxed);
