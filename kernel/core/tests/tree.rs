@@ -138,21 +138,31 @@ impl Both {
         self.model.get(behind).is_some_and(|entry| entry.place == Place::Member)
     }
 
+    /// Returns the first node of a run, and the node of the tree behind the run.
+    fn gap_around_run(&self, position: usize) -> Gap {
+        let first = (0..=position).rev().find(|i| self.model[*i].place == Place::Tree).expect("a run has a first node");
+        (Some(self.model[first].node), gap_at(&self.model, position + 1).1)
+    }
+
     /// Takes a node out of its run, if it is in one: it and the member behind it come into the tree.
     fn stand_alone(&mut self, position: usize) {
         let node = self.model[position].node;
         if !runs::is_in_run(&mut self.arena, node) {
             return;
         }
-        let first = (0..=position).rev().find(|i| self.model[*i].place == Place::Tree).expect("a run has a first node");
-        let (_, behind) = gap_at(&self.model, position + 1);
-        runs::stand_alone(&mut self.arena, node, (Some(self.model[first].node), behind));
+        let gap = self.gap_around_run(position);
+        runs::stand_alone(&mut self.arena, node, gap);
+        self.divide(position);
+        assert!(!runs::is_in_run(&mut self.arena, node));
+    }
+
+    /// Divides a run in the vector: a node and the member behind it come into the tree.
+    fn divide(&mut self, position: usize) {
         if self.continues(position) {
             let behind = self.after_followers(position + 1);
             self.model[behind].place = Place::Tree;
         }
         self.model[position].place = Place::Tree;
-        assert!(!runs::is_in_run(&mut self.arena, node));
     }
 
     /// Removes a node from the vector; the node behind can take its place in the tree.
@@ -205,12 +215,17 @@ impl Both {
                     Place::Member => !has_followers && !self.continues(position),
                 };
                 assert_eq!(runs::is_removable(&mut self.arena, node), expected);
+                let mut is_linked = true;
                 if !expected {
-                    self.stand_alone(position);
+                    let gap = self.gap_around_run(position);
+                    is_linked = runs::prepare_removal(&mut self.arena, node, gap);
+                    self.divide(position);
                 }
-                let gone = self.forget(position);
-                tree::remove(&mut self.arena, gone.node);
-                assert_eq!(*self.arena.links(gone.node), Links::default());
+                self.forget(position);
+                if is_linked {
+                    tree::remove(&mut self.arena, node);
+                }
+                assert_eq!(*self.arena.links(node), Links::default());
             }
             Step::Replace { position } => {
                 let position = position % count;
