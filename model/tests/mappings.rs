@@ -284,7 +284,7 @@ fn play(steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_kernel_maps_what_the_model_says(steps in prop::collection::vec(any::<[u8; 40]>().prop_map(Step), 1..120)) {

@@ -193,7 +193,7 @@ fn zombies(machine: &mut Machine) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_shape_goes_when_its_memory_is_revoked(shape in shape()) {

@@ -22,6 +22,7 @@ mod retype;
 mod runs;
 mod slices;
 mod split;
+mod threads;
 mod tree;
 
 /// Checks that each file is a module: otherwise it would never be compiled.

@@ -91,7 +91,7 @@ fn a_thread_without_a_slice_donates_none() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
     /// Checks that a holder of one context who makes any number of others, and lets each authorise others, gets a
     /// longer slice than that context's only below its ceiling. The slices of new contexts authorise nothing.
     #[test]

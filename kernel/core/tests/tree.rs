@@ -334,7 +334,7 @@ impl Both {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_structure_is_the_vector(steps in prop::collection::vec(step(), 1..400)) {

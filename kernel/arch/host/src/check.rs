@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
+use std::sync::OnceLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tench_abi::Kind;
@@ -96,27 +97,63 @@ fn has_object(kind: Kind) -> bool {
     }
 }
 
+/// A check of one part of the state.
+type Check = fn(&mut Kernel<Host>, &Inventory) -> Checked;
+
+/// All checks, in order.
+const CHECKS: [(&str, Check); 18] = [
+    ("derivation::check_invariants", check_derivation),
+    ("check_slots", check_slots),
+    ("check_objects", |_, inventory| check_objects(inventory)),
+    ("check_queues", check_queues),
+    ("check_replies", check_replies),
+    ("check_scheduler", check_scheduler),
+    ("check_helping", check_helping::check_helping),
+    ("check_budgets", check_budgets),
+    ("check_accounts", check_accounts),
+    ("check_residents", check_residents),
+    ("check_timers", check_timers),
+    ("check_thread", check_threads),
+    ("check_float", |k, _| check_float(k)),
+    ("check_interrupts", check_interrupts),
+    ("check_exports", check_exports::check_exports),
+    ("check_table", check_tables::check_tables),
+    ("check_identifiers", check_tables::check_identifiers),
+    ("check_cache", check_tables::check_cache),
+];
+
+/// Variable that names one of [`CHECKS`], which is left out: so the tests of mutants (`./tench test mutants`) find out
+/// that a check is not superfluous.
+const LEAVE_OUT: &str = "TENCH_LEAVE_OUT";
+
+/// Returns the checks that are made.
+fn checks() -> &'static [Check] {
+    static MADE: OnceLock<Vec<Check>> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let left_out = std::env::var(LEAVE_OUT).unwrap_or_default();
+        let is_known = left_out.is_empty() || CHECKS.iter().any(|(name, _)| *name == left_out);
+        assert!(is_known, "{LEAVE_OUT} names {left_out}, which is no check");
+        CHECKS.iter().filter(|(name, _)| *name != left_out).map(|(_, check)| *check).collect()
+    })
+}
+
 /// Checks the kernel's whole state.
 pub fn check(k: &mut Kernel<Host>) -> Checked {
     let inventory = Inventory::take(k)?;
+    checks().iter().try_for_each(|check| check(k, &inventory))
+}
+
+/// Checks tree and order of the capabilities.
+fn check_derivation(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let count = derivation::check_invariants(k)?;
     ensure!(count == inventory.slots.len(), "the tree has {count} nodes, its list {}", inventory.slots.len());
-    check_slots(k, &inventory)?;
-    check_objects(&inventory)?;
-    check_queues(k, &inventory)?;
-    check_replies(k, &inventory)?;
-    check_scheduler(k, &inventory)?;
-    check_helping::check_helping(k, &inventory)?;
-    check_budgets(k, &inventory)?;
-    check_accounts(k, &inventory)?;
-    check_timers(k, &inventory)?;
-    for thread in &inventory.threads {
-        check_thread(k, *thread).map_err(|wrong| format!("{thread:?}: {wrong}"))?;
-    }
-    check_float(k)?;
-    check_interrupts(k, &inventory)?;
-    check_exports::check_exports(k, &inventory)?;
-    check_tables::check(k, &inventory)
+    Ok(())
+}
+
+/// Checks every thread.
+fn check_threads(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    let mut threads = inventory.threads.iter();
+    threads.try_for_each(|thread| check_thread(k, *thread).map_err(|wrong| format!("{thread:?}: {wrong}")))
 }
 
 /// Checks that the floating-point unit is on exactly while the running thread uses it, and holds that thread's
@@ -257,7 +294,15 @@ fn check_queues(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     }
     for notification in inventory.of::<Notification>(Kind::Notification) {
         let n = k.get(notification);
-        let (head, tail, word) = (n.head, n.tail, n.word);
+        let (head, tail, word, bound) = (n.head, n.tail, n.word, n.bound);
+        if let Some(thread) = bound {
+            ensure!(
+                inventory.threads.contains(&thread),
+                "{notification:?} is bound to {thread:?}, which does not live"
+            );
+            let its = k.get(thread).notification;
+            ensure!(its == Some(notification), "{notification:?} is bound to {thread:?}, which has {its:?}");
+        }
         let threads: BTreeSet<usize> = queue(k, head, tail)?.into_iter().collect();
         let expected = waiting.remove(&(notification.address(), 2)).unwrap_or_default();
         ensure!(threads == expected, "{notification:?} queues {threads:x?}, but {expected:x?} wait there");
@@ -401,7 +446,7 @@ fn check_accounts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         ensure!(account.count as usize == found.len(), "{table:?} counts {} members", account.count);
     }
     ensure!(members.is_empty(), "threads belong to accounts that do not live: {members:x?}");
-    check_residents(k, inventory)
+    Ok(())
 }
 
 /// Checks that each address space counts its resident threads, and that a resident of one with an account belongs to

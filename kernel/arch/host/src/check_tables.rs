@@ -14,8 +14,8 @@ use crate::check::{Checked, Inventory, ensure};
 use crate::host::Host;
 use crate::translation;
 
-/// Checks every table, every mapping, and the translation cache.
-pub fn check(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+/// Checks every table and every mapping.
+pub fn check_tables(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let tables: Vec<Ref<PageTable>> = inventory.of(Kind::PageTable);
     let live: FxHashSet<usize> = tables.iter().map(|table| table.address()).collect();
     let mut covered = FxHashMap::default();
@@ -31,8 +31,7 @@ pub fn check(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     for table in &tables {
         check_table(k, *table, &live, &boot, &covered).map_err(|wrong| format!("{table:?}: {wrong}"))?;
     }
-    check_identifiers(k, &tables)?;
-    check_cache(k, &tables)
+    Ok(())
 }
 
 /// Returns the tables that the kernel made for the first process. No capability names them; they are found from their
@@ -151,9 +150,10 @@ fn check_table(
 
 /// Checks that each root has an identifier of its own, or the shared one if no other was free, and that no other
 /// identifier is taken.
-fn check_identifiers(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked {
+pub fn check_identifiers(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    let tables: Vec<Ref<PageTable>> = inventory.of(Kind::PageTable);
     let mut taken = BTreeMap::new();
-    for table in tables {
+    for table in &tables {
         let (level, asid) = (k.get(*table).level, k.get(*table).asid);
         ensure!((level == 0) == (asid != 0), "{table:?} of level {level} has identifier {asid}");
         if asid != 0 && asid != SHARED {
@@ -178,9 +178,10 @@ fn check_identifiers(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked
 }
 
 /// Checks that no cached translation is stale.
-fn check_cache(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked {
+pub fn check_cache(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
+    let tables: Vec<Ref<PageTable>> = inventory.of(Kind::PageTable);
     let mut roots = FxHashMap::default();
-    for table in tables {
+    for table in &tables {
         let (level, asid) = (k.get(*table).level, k.get(*table).asid);
         if level == 0 && (asid != SHARED || k.state().shared_space == table.address()) {
             roots.insert(asid, k.physical(table.address()));

@@ -346,7 +346,7 @@ fn run(plans: &[Plan]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(250) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_kernel_is_the_model(plans in prop::collection::vec(plan(), 1..150)) {

@@ -240,7 +240,7 @@ impl Play {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::default())]
     #[test]
     fn fast_path_and_slow_path_agree(
         zero in prop::sample::select(&[Zero::Nothing, Zero::Endpoint, Zero::Notification, Zero::Reply][..]),

@@ -86,8 +86,8 @@ impl Twin {
         settle(world, &entry);
         let m = &mut world.machine;
         let differences = m.differences(&self.regions, &self.slow);
-        let tails = tails_of_empty_queues(world);
-        let differences = differences.iter().filter(|difference| !tails.contains(&difference.address));
+        let ignored = without_meaning(world);
+        let differences = differences.iter().filter(|difference| !ignored.contains(&difference.address));
         let text: Vec<String> = differences.map(|difference| describe(world, difference)).collect();
         assert!(text.is_empty(), "{what}, by {:?}: slow and fast path differ:\n{}", entry.thread, text.join("\n"));
         let m = &mut world.machine;
@@ -187,13 +187,25 @@ fn settle(world: &mut World, entry: &Entry) {
     }
 }
 
-/// Returns the addresses of the tails of empty queues, which mean nothing.
-fn tails_of_empty_queues(world: &mut World) -> Vec<usize> {
+/// Returns the addresses of words that mean nothing: the tails of empty queues, and the partners of threads that
+/// wait for nothing.
+fn without_meaning(world: &mut World) -> Vec<usize> {
     let objects = world.objects.endpoints.map(|endpoint| world.machine.cap(endpoint).object);
+    let threads: Vec<Ref<Thread>> = world.actors.iter().map(|actor| actor.thread).collect();
+    let mut found = Vec::new();
+    for thread in threads {
+        if matches!(world.machine.thread(thread).state, ThreadState::Ready) {
+            found.push(thread.address() + PARTNER);
+        }
+    }
     let memory = &world.machine.host().memory;
     let head = |object: &usize| memory.read((object + offset_of!(Endpoint, head) - memory.base()) as u64);
-    objects.into_iter().filter(|object| head(object) == 0).map(|object| object + offset_of!(Endpoint, tail)).collect()
+    found.extend(objects.iter().filter(|object| head(object) == 0).map(|object| object + offset_of!(Endpoint, tail)));
+    found
 }
+
+/// Offset in a thread of the object for which it waits, behind the tag of its state.
+const PARTNER: usize = offset_of!(Thread, state) + size_of::<u64>();
 
 /// Makes equal what may differ about time slices. A slice matters while an equal of the running thread is ready. If the
 /// next thread runs on the same scheduling context, the fast path leaves its slice timed as it is; the slow path begins
