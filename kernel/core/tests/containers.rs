@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use tench_abi::layout::slot;
+use tench_abi::memory::MapFlags;
 use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{RAM, RAM_MEDIUM, at};
@@ -42,6 +43,26 @@ fn a_thousand_nested_nodes_go_with_the_outermost() {
     let passed = machine.kernel().state().statistics.preemption_points - points;
     assert!(passed > 1000, "{passed} preemption points for 256,000 slots");
     check(&mut machine);
+}
+
+#[test]
+fn a_mapping_in_the_first_slot_of_a_nested_node_is_known_wherever_it_is_moved() {
+    let mut machine = Machine::new();
+    let (table, frame) = (machine.make(Kind::PageTable, 3), machine.make(Kind::Frame, 12));
+    let (at, [inner, outer]) = (machine.take_free(), [0; 2].map(|_| machine.make(Kind::CapNode, 8)));
+    machine.call(Operation::FrameMap, &[frame, table, 7, 1, 0, MapFlags::READ.bits(), at]).ok();
+    wrap(&mut machine, inner, at, 0);
+    wrap(&mut machine, outer, at, 5);
+    check(&mut machine);
+    machine.host().hook = Some(Box::new(|k| {
+        if let Err(wrong) = tench_arch_host::check::check(k) {
+            panic!("{wrong}");
+        }
+    }));
+    machine.call(Operation::Delete, &[0, at]).ok();
+    machine.host().hook = None;
+    check(&mut machine);
+    assert_eq!(machine.call(Operation::Delete, &[0, frame]).ok()[1], 1, "its mapping is gone");
 }
 
 #[test]

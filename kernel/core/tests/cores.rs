@@ -396,6 +396,41 @@ fn lines_of_devices_are_acknowledged_by_their_drivers() {
 }
 
 #[test]
+fn a_line_of_a_device_is_masked_from_its_interrupt_until_its_driver_acknowledges_that() {
+    let mut m = Machine::new();
+    let (line, notification) = listen_as(&mut m, 40, 4, 0);
+    for _ in 0..2 {
+        m.raise(40);
+        assert!(!m.host().enabled.contains(&40), "it would interrupt the driver, too");
+        assert_eq!(heard(&mut m, notification), Ok(4));
+        assert!(!m.host().enabled.contains(&40), "to take the signal says nothing about the device");
+        m.call(Operation::InterruptAcknowledge, &[line]).ok();
+        assert!(m.host().enabled.contains(&40));
+        check(&mut m);
+    }
+}
+
+#[test]
+fn the_lines_of_a_notification_are_unbound_in_any_order() {
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let mut m = Machine::new();
+        let (first, notification) = listen(&mut m, 1, 1);
+        let mut lines = vec![first];
+        for number in [2, 3] {
+            let address = m.take_free();
+            m.call(Operation::InterruptGet, &[CONTROL, number, line_flags::EDGE, address]).ok();
+            m.call(Operation::InterruptBind, &[address, notification]).ok();
+            lines.push(address);
+        }
+        check(&mut m);
+        for i in order {
+            m.call(Operation::InterruptBind, &[lines[i], 0]).ok();
+            check(&mut m);
+        }
+    }
+}
+
+#[test]
 fn doorbell_lines_are_given_like_those_of_devices() {
     let mut m = Machine::new();
     let get = |m: &mut Machine, number| {

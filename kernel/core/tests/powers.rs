@@ -2,6 +2,7 @@
 //! say.
 
 use tench_abi::layout::slot;
+use tench_abi::memory::MapFlags;
 use tench_abi::{Error, Kind, Operation, Powers, Rights, power};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{RAM_SMALL, at};
@@ -80,13 +81,17 @@ fn physical_addresses_are_returned_only_with_the_power_for_it() {
     let [_, frame, copy] = [m.take_free(), m.make(Kind::Frame, 12), m.take_free()];
     m.call(Operation::Copy, &[0, frame, 0, copy]).ok();
     let physical = m.physical(frame);
-    assert!(memory != 0 && physical != 0);
+    let (mapped, table, mapping) = (m.make(Kind::Frame, 12), m.make(Kind::PageTable, 3), m.take_free());
+    m.call(Operation::FrameMap, &[mapped, table, 0, 1, 0, MapFlags::READ.bits(), mapping]).ok();
+    let mapped = m.physical(mapped);
+    assert!(memory != 0 && physical != 0 && mapped != 0);
     let shown = |m: &mut Machine, address, kernel| {
         let result = m.call(Operation::Identify, &[0, address, kernel]);
         result.error().map_or(Ok(result.x[5]), Err)
     };
-    for (kernel, expected) in [(0, [0; 3]), (KERNEL, [memory, physical, 0]), (able, [memory, physical, 0])] {
-        assert_eq!([RAM_SMALL, copy, KERNEL].map(|address| shown(&mut m, address, kernel)), expected.map(Ok));
+    let all = [memory, physical, mapped, 0];
+    for (kernel, expected) in [(0, [0; 4]), (KERNEL, all), (able, all)] {
+        assert_eq!([RAM_SMALL, copy, mapping, KERNEL].map(|address| shown(&mut m, address, kernel)), expected.map(Ok));
     }
     // A capability that does not permit the operation is an error, and nothing is deleted.
     let unable = badged(&mut m, Powers::OF_KERNEL.difference(Powers::MEMORY).badge(PROCESS));

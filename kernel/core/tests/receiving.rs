@@ -128,3 +128,35 @@ fn a_deferred_caller_gets_its_reply_in_turn() {
     both(|stage| reply_beside(stage, 40, false));
     both(|stage| reply_beside(stage, 45, false));
 }
+
+#[test]
+fn a_reply_object_that_is_bound_is_in_use_even_if_nobody_waits_with_it() {
+    both(|mut stage| {
+        // The thread comes first, then its context and its reply object.
+        let reply = stage.machine.free + 2;
+        let owner = stage.machine.make_thread(50);
+        assert!(stage.machine.thread(owner).bound_reply.is_some() && !stage.receives(owner));
+        assert_eq!(stage.receive(stage.other, stage.elsewhere, reply).err(), Error::ReplyInUse);
+        assert!(!stage.receives(stage.other));
+    });
+}
+
+#[test]
+fn capabilities_are_sent_only_with_the_right_to_grant() {
+    both(|mut stage| {
+        let m = &mut stage.machine;
+        let weak = m.take_free();
+        let rights = (Rights::WRITE | Rights::CALL).bits();
+        m.call(Operation::Mint, &[0, stage.endpoint, 0, weak, rights.into(), 0]).ok();
+        let sender = m.first;
+        m.buffer(sender).send_caps[0] = stage.elsewhere as u32;
+        stage.receive(stage.server, stage.endpoint, stage.reply);
+        let m = &mut stage.machine;
+        m.run(sender);
+        for operation in [Operation::Call, Operation::Send] {
+            assert_eq!(m.call(operation, &[weak, Tag::new(0, 0).with_caps(1).0]).err(), Error::MissingRights);
+            assert!(m.current() == sender);
+            m.check();
+        }
+    });
+}

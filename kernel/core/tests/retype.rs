@@ -18,6 +18,21 @@ fn all(machine: &mut Machine, start: u64, length: u64, word: u64) -> bool {
 }
 
 #[test]
+fn many_blocks_of_untyped_memory_are_made_in_steps() {
+    // The first is made last. The number of the others decides whether they lie below it in the tree.
+    for (count, before) in (1..40).flat_map(|count| (0..3).map(move |before| (count, before))) {
+        let mut machine = Machine::new();
+        let first = machine.free;
+        machine.free += count + before;
+        for block in first..first + before {
+            machine.retype(RAM, Kind::Untyped, 12, 1, block).ok();
+        }
+        machine.retype(RAM, Kind::Untyped, 12, count, first + before).ok();
+        check(&mut machine);
+    }
+}
+
+#[test]
 fn memory_is_zero_in_new_objects() {
     let mut machine = Machine::new();
     let start = physical_address(&mut machine, RAM);

@@ -1,9 +1,10 @@
-//! What a thread's buffer and registers may contain, and when its upcall runs.
+//! Threads: what their buffers and registers may contain, when their upcalls run, and what is left when a binding, a
+//! wait or a thread ends.
 
 use tench_abi::fault::{Class, Report};
 use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_SIZE;
-use tench_abi::{Error, Kind, Operation};
+use tench_abi::{Error, Kind, Operation, Tag};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{RAM, at};
 use tench_kernel::object::Ref;
@@ -70,4 +71,144 @@ fn a_buffer_lies_in_its_frame() {
     assert_eq!(configure(size / 2 + 8), Some(Error::Misaligned));
     assert_eq!(configure(size), Some(Error::InvalidArgument));
     assert_eq!(configure(2 * size), Some(Error::InvalidArgument));
+}
+
+/// Makes a thread whose bindings are objects that nothing else uses. Returns it, and the addresses of these objects:
+/// its CSpace, address space, buffer, context, reply object, notification and the endpoint that it serves.
+fn bound(m: &mut Machine) -> (Ref<Thread>, [u64; 7]) {
+    let address = m.make(Kind::Thread, 0);
+    let cspace = m.make(Kind::CapNode, 4);
+    let (root, frame) = (m.make(Kind::PageTable, 0), m.make(Kind::Frame, 12));
+    let (time, reply) = (m.make(Kind::SchedulingContext, 0), m.make(Kind::Reply, 0));
+    let (notification, endpoint) = (m.make(Kind::Notification, 0), m.make(Kind::Endpoint, 0));
+    m.call(Operation::SchedulingConfigure, &[time, 255, 255, 0]).ok();
+    m.call(Operation::ThreadConfigure, &[address, cspace, root, frame, 0]).ok();
+    m.call(Operation::ThreadBind, &[address, time, reply, notification]).ok();
+    m.call(Operation::ThreadServe, &[address, endpoint, 1]).ok();
+    m.check();
+    (m.thread_at(address), [cspace, root, frame, time, reply, notification, endpoint])
+}
+
+#[test]
+fn what_is_revoked_is_bound_to_nobody() {
+    for which in 0..7 {
+        let mut m = Machine::new();
+        let (_, objects) = bound(&mut m);
+        m.call(Operation::Revoke, &[0, objects[which]]).ok();
+        m.check();
+        m.call(Operation::Delete, &[0, objects[which]]).ok();
+        m.check();
+    }
+}
+
+#[test]
+fn who_runs_leaves_an_address_space_that_is_revoked() {
+    let mut m = Machine::new();
+    let (root, thread, time) =
+        (m.make(Kind::PageTable, 0), m.make(Kind::Thread, 0), m.make(Kind::SchedulingContext, 0));
+    m.call(Operation::SchedulingConfigure, &[time, 255, 255, 0]).ok();
+    m.call(Operation::ThreadConfigure, &[thread, at(slot::CSPACE), root, 0, 0]).ok();
+    m.call(Operation::ThreadBind, &[thread, time, 0, 0]).ok();
+    m.call(Operation::ThreadResume, &[thread]).ok();
+    let thread = m.thread_at(thread);
+    m.run(thread);
+    m.check();
+    m.call(Operation::Revoke, &[0, root]).ok();
+    m.check();
+}
+
+#[test]
+fn a_signal_that_came_before_the_notification_was_bound_is_known() {
+    let mut m = Machine::new();
+    let (thread, notification) = (m.make(Kind::Thread, 0), m.make(Kind::Notification, 0));
+    m.call(Operation::Signal, &[notification]).ok();
+    m.call(Operation::ThreadBind, &[thread, 0, 0, notification]).ok();
+    m.check();
+}
+
+#[test]
+fn an_object_is_bound_to_one_thread() {
+    let mut m = Machine::new();
+    let (_, objects) = bound(&mut m);
+    let other = m.make(Kind::Thread, 0);
+    for (argument, object) in [(1, objects[3]), (2, objects[4]), (3, objects[5])] {
+        let mut arguments = [other, 0, 0, 0];
+        arguments[argument] = object;
+        assert_eq!(m.call(Operation::ThreadBind, &arguments).err(), Error::AlreadyBound);
+        m.check();
+    }
+}
+
+#[test]
+fn who_ends_gives_back_the_reply_object_that_was_received_with() {
+    let (mut m, thread, address) = begin();
+    let (endpoint, reply) = (m.make(Kind::Endpoint, 0), m.make(Kind::Reply, 0));
+    m.call(Operation::ThreadResume, &[address]).ok();
+    let first = m.first;
+    m.run(thread);
+    let mut x = [0; 13];
+    (x[0], x[1], x[11]) = (endpoint, Tag::REPLY, reply);
+    m.system_call(Operation::Receive as u64, &x);
+    m.check();
+    m.run(first);
+    m.call(Operation::Delete, &[0, address]).ok();
+    m.check();
+}
+
+/// The places where threads wait, or are ready.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Ready,
+    Receiving,
+    Waiting,
+    Calling,
+}
+
+#[test]
+fn those_who_wait_leave_in_any_order() {
+    for place in [Place::Ready, Place::Receiving, Place::Waiting, Place::Calling] {
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let mut m = Machine::new();
+            let (endpoint, notification) = (m.make(Kind::Endpoint, 0), m.make(Kind::Notification, 0));
+            let threads = [0; 3].map(|_| (m.free, m.make_thread(100)));
+            let server = m.make_thread(100);
+            if place == Place::Calling {
+                m.call_as(server, Operation::Receive, &[endpoint, 0]);
+            }
+            for (_, thread) in threads {
+                match place {
+                    Place::Ready => {}
+                    Place::Receiving => _ = m.call_as(thread, Operation::Receive, &[endpoint, 0]),
+                    Place::Waiting => _ = m.call_as(thread, Operation::Receive, &[notification, 0]),
+                    Place::Calling => _ = m.call_as(thread, Operation::Call, &[endpoint, 0]),
+                }
+                m.check();
+            }
+            let first = m.first;
+            m.run(first);
+            for i in order {
+                m.call(Operation::ThreadSuspend, &[threads[i].0]);
+                m.check();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_signal_is_taken_without_a_wait() {
+    let mut m = Machine::new();
+    let notification = m.make(Kind::Notification, 0);
+    m.call(Operation::Signal, &[notification]).ok();
+    m.call(Operation::Receive, &[notification, 0]);
+    m.check();
+}
+
+#[test]
+fn no_mark_is_left_when_the_last_object_is_gone() {
+    let mut m = Machine::new();
+    let address = m.take_free();
+    m.call(Operation::UntypedRetype, &[RAM, Kind::Endpoint as u64, 0, 1, 4096, 0, address]).ok();
+    m.check();
+    m.call(Operation::Delete, &[0, address]).ok();
+    m.check();
 }

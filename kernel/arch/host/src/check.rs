@@ -10,16 +10,16 @@ use std::sync::OnceLock;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tench_abi::Kind;
 use tench_abi::message::IpcBuffer;
-use tench_abi::object::{DOORBELLS, SLOT_SIZE};
+use tench_abi::object::DOORBELLS;
 use tench_kernel::heap::{self, Holder};
 use tench_kernel::kernel::NEVER;
 use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
-use tench_kernel::slot::{SECOND_LEVEL, flag};
-use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState, blocker, canary_intact};
-use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation};
+use tench_kernel::slot::flag;
+use tench_kernel::thread::{Binding, THREAD_OFFSET, Thread, ThreadState, blocker, canary_intact};
+use tench_kernel::{Arch, Cap, Kernel, SlotRef};
 
 use crate::host::Host;
-use crate::{check_exports, check_helping, check_tables};
+use crate::{check_capabilities, check_exports, check_helping, check_tables};
 
 /// The result of a check: nothing, or a description of what is wrong.
 pub type Checked = Result<(), String>;
@@ -83,7 +83,7 @@ impl Inventory {
 }
 
 /// Returns true for kinds whose object is memory with a type of its own.
-fn has_object(kind: Kind) -> bool {
+pub(crate) fn has_object(kind: Kind) -> bool {
     match kind {
         Kind::CapNode | Kind::Frame | Kind::PageTable | Kind::Thread | Kind::SchedulingContext | Kind::Endpoint => true,
         Kind::Reply | Kind::Notification => true,
@@ -101,10 +101,11 @@ fn has_object(kind: Kind) -> bool {
 type Check = fn(&mut Kernel<Host>, &Inventory) -> Checked;
 
 /// All checks, in order.
-const CHECKS: [(&str, Check); 18] = [
-    ("derivation::check_invariants", check_derivation),
-    ("check_slots", check_slots),
-    ("check_objects", |_, inventory| check_objects(inventory)),
+const CHECKS: [(&str, Check); 19] = [
+    ("derivation::check_invariants", check_capabilities::check_derivation),
+    ("check_watermarks", |_, inventory| check_capabilities::check_watermarks(inventory)),
+    ("check_slots", check_capabilities::check_slots),
+    ("check_objects", |_, inventory| check_capabilities::check_objects(inventory)),
     ("check_queues", check_queues),
     ("check_replies", check_replies),
     ("check_scheduler", check_scheduler),
@@ -143,13 +144,6 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
     checks().iter().try_for_each(|check| check(k, &inventory))
 }
 
-/// Checks tree and order of the capabilities.
-fn check_derivation(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
-    let count = derivation::check_invariants(k)?;
-    ensure!(count == inventory.slots.len(), "the tree has {count} nodes, its list {}", inventory.slots.len());
-    Ok(())
-}
-
 /// Checks every thread.
 fn check_threads(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let mut threads = inventory.threads.iter();
@@ -165,51 +159,6 @@ fn check_float(k: &mut Kernel<Host>) -> Checked {
     ensure!(is_on == (blockers & blocker::FLOAT != 0), "the unit is on: {is_on}, used by {current:?}: {blockers:x}");
     let is_owner = owner == Some(current) || blockers & blocker::DELETED != 0;
     ensure!(!is_on || is_owner, "the unit is on for {current:?}, with the registers of {owner:?}");
-    Ok(())
-}
-
-/// Checks that each slot that holds a capability is in the tree, and that the tree holds no other slots.
-fn check_slots(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
-    let listed: FxHashSet<SlotRef> = inventory.slots.iter().map(|(slot, _)| *slot).collect();
-    let mut found = 0;
-    for cap in inventory.objects.values() {
-        let (first, count) = match cap.kind {
-            Kind::CapNode => (cap.object, cap.slots()),
-            Kind::Thread => (cap.object + THREAD_OFFSET + offset_of!(Thread, bindings), BINDINGS),
-            _ => continue,
-        };
-        for i in 0..count {
-            let slot = k.slot_at(first + i * SLOT_SIZE).ok_or("a slot at address 0")?;
-            let kind = k.slot(slot).cap.kind;
-            ensure!(kind == Kind::Null || listed.contains(&slot), "{slot:?} holds {kind:?}, but is not in the tree");
-            found += usize::from(kind != Kind::Null);
-        }
-    }
-    // Objects do not overlap, so each slot was counted once.
-    let count = listed.len();
-    ensure!(found == count, "the tree has {count} slots, but {found} in live nodes and threads hold something");
-    Ok(())
-}
-
-/// Checks that capabilities to one object agree, that objects do not overlap, and that they lie in RAM if the kernel
-/// writes them.
-fn check_objects(inventory: &Inventory) -> Checked {
-    for (slot, cap) in &inventory.slots {
-        let Some(object) = inventory.objects.get(&cap.object) else { continue };
-        if !has_object(cap.kind) {
-            continue;
-        }
-        // A node that is being deleted is no second-level node any more.
-        let aux = |cap: &Cap| if cap.kind == Kind::CapNode { cap.aux & !SECOND_LEVEL } else { cap.aux };
-        let same = (cap.kind, cap.size_bits, aux(cap)) == (object.kind, object.size_bits, aux(object));
-        ensure!(same, "{slot:?}: {cap:x?} and {object:x?} share an address");
-        ensure!(cap.object.trailing_zeros() >= u32::from(cap.size_bits).min(21), "{slot:?}: misaligned {cap:x?}");
-    }
-    let mut end = 0;
-    for cap in inventory.objects.values() {
-        ensure!(cap.object >= end, "{cap:x?} overlaps the object before it, which ends at {end:x}");
-        end = cap.object + cap.size();
-    }
     Ok(())
 }
 

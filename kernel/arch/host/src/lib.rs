@@ -16,6 +16,7 @@
 mod boot;
 pub mod canonical;
 pub mod check;
+mod check_capabilities;
 mod check_exports;
 pub mod check_helping;
 mod check_tables;
