@@ -1,9 +1,12 @@
 //! Deadlines by the thousand: which threads they delay, and which they do not.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use tench_abi::layout::slot;
 use tench_abi::{Kind, Operation, Tag};
-use tench_arch_host::Machine;
 use tench_arch_host::machine::at;
+use tench_arch_host::{Machine, check};
 use tench_kernel::object::Ref;
 use tench_kernel::thread::Thread;
 
@@ -42,7 +45,17 @@ fn waiting(machine: &mut Machine, sleepers: &[Ref<Thread>]) -> usize {
 #[test]
 fn timers_of_the_running_class_expire_at_once() {
     let (mut machine, sleepers) = sleepers(60, 20, 50);
+    let points = Rc::new(Cell::new(0));
+    let passed = points.clone();
+    machine.host().nested_hook = Some(Box::new(move |k| {
+        passed.set(passed.get() + 1);
+        if let Err(wrong) = check::check(k) {
+            panic!("{wrong}");
+        }
+    }));
     machine.pass_time(DEADLINE);
+    machine.check();
+    assert!(points.get() > 5, "{} preemption points of the handler", points.get());
     assert_eq!(waiting(&mut machine, &sleepers), 0);
 }
 

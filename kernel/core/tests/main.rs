@@ -22,6 +22,7 @@ mod retype;
 mod runs;
 mod slices;
 mod split;
+mod state;
 mod threads;
 mod tree;
 

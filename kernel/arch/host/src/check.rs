@@ -115,7 +115,7 @@ const CHECKS: [(&str, Check); 19] = [
     ("check_residents", check_residents),
     ("check_timers", check_timers),
     ("check_thread", check_threads),
-    ("check_float", |k, _| check_float(k)),
+    ("check_float", check_float),
     ("check_interrupts", check_interrupts),
     ("check_exports", check_exports::check_exports),
     ("check_table", check_tables::check_tables),
@@ -151,10 +151,12 @@ fn check_threads(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
 }
 
 /// Checks that the floating-point unit is on exactly while the running thread uses it, and holds that thread's
-/// registers.
-fn check_float(k: &mut Kernel<Host>) -> Checked {
+/// registers; in any case those of a live thread, or nobody's.
+fn check_float(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let is_on = k.arch().float().is_some();
     let (current, owner) = (k.current(), k.state().float_owner);
+    let lives = owner.is_none_or(|owner| inventory.threads.contains(&owner));
+    ensure!(lives, "the unit has the registers of {owner:?}, which does not live");
     let blockers = k.get(current).blockers;
     ensure!(is_on == (blockers & blocker::FLOAT != 0), "the unit is on: {is_on}, used by {current:?}: {blockers:x}");
     let is_owner = owner == Some(current) || blockers & blocker::DELETED != 0;
