@@ -87,9 +87,10 @@ fn seed(text: &str) -> Result<u64, String> {
 
 #[derive(Args)]
 pub struct TestOptions {
-    /// Run the tests with this in their names: host, crash, cases, seed, scenario/NAME, lab/NAME, or a part of one.
+    /// Run the tests with this in their names: host, crash, cases, seed, scenario/NAME, lab/NAME, mutants/NAME, or a
+    /// part of one.
     pub filter: Option<String>,
-    /// Run the long tests as well: host/long/NAME. They come last.
+    /// Run the long tests as well: host/long/NAME and mutants/NAME.
     #[arg(long)]
     pub long: bool,
     /// Run at most N tests at once, each of which uses a processor (default: as many as there are processors).

@@ -19,6 +19,7 @@
 //! | `scenario/NAME` | a recorded session with the shell | [`scenario`] |
 //! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |
 //! | `host/long/NAME` | with `--long` only: long tests | [`host`] |
+//! | `mutants/NAME` | with `--long` or by name only: mistakes in the kernel that a test must find | [`mutants`] |
 //!
 //! The booted systems are built once, by one cargo invocation. The checks come first, since they are quick and whoever
 //! breaks one wants to know at once; all other tests are shared among as many workers as the machine has processors,
@@ -32,6 +33,7 @@ mod help;
 mod host;
 mod isolation;
 mod machines;
+mod mutants;
 mod report;
 mod resident;
 mod scenario;
@@ -52,6 +54,7 @@ use crate::lab;
 use crate::prepare::{self, BootFiles};
 use crate::system::{Packages, System};
 use crate::workspace::Workspace;
+use mutants::Mutant;
 use report::Report;
 
 /// A test as `--list` and the filter see it.
@@ -69,6 +72,7 @@ enum Test {
     Scenario(scenario::Scenario),
     Figures(&'static lab::Experiment),
     Long(host::Long),
+    Mutants(Vec<Mutant>),
 }
 
 impl Test {
@@ -87,6 +91,7 @@ impl Test {
             Test::Scenario(scenario) => format!("scenario/{}", scenario.name),
             Test::Figures(experiment) => format!("lab/{}", experiment.name),
             Test::Long(long) => format!("host/long/{}", long.name),
+            Test::Mutants(_) => "mutants".to_owned(),
         }
     }
 
@@ -104,6 +109,7 @@ impl Test {
             Test::Resident => "what stays of the kernels after the boot",
             Test::Authority => "the capabilities of every process",
             Test::Long(long) => long.what,
+            Test::Mutants(_) => "the kernel with one mistake each, which a test must find",
         })
     }
 
@@ -116,6 +122,7 @@ impl Test {
             // Unoptimised programs are built only for this run.
             Test::Figures(experiment) => experiment.runs.iter().map(|run| if run.optimised { 15 } else { 110 }).sum(),
             Test::Long(_) => 3600,
+            Test::Mutants(mutants) => 4 * mutants.len() as u32,
             _ => 10,
         }
     }
@@ -123,7 +130,7 @@ impl Test {
     /// Returns the system descriptions that it boots.
     fn systems(&self) -> Vec<&'static str> {
         match self {
-            Test::Check(_) | Test::Host(_) | Test::Long(_) => Vec::new(),
+            Test::Check(_) | Test::Host(_) | Test::Long(_) | Test::Mutants(_) => Vec::new(),
             Test::Crash => vec![crash::SYSTEM, crash::SYSTEM_OF_SEVERAL],
             Test::Machines => vec![machines::SYSTEM],
             Test::Help => vec![help::SYSTEM],
@@ -237,6 +244,7 @@ fn run_one(test: &Test, target: &Target, bless: bool, report: &Report) {
         Test::Scenario(scenario) => scenario.run(target, bless, report),
         Test::Figures(experiment) => figures::run(target, experiment, report),
         Test::Long(long) => host::run_long(target, long, report),
+        Test::Mutants(mutants) => mutants::run(target, mutants, report),
     };
     if let Err(error) = outcome {
         report.failed(&name, &format!("{error:?}"));
@@ -259,14 +267,36 @@ fn select(workspace: &Workspace, options: &TestOptions) -> Result<Vec<Test>> {
     if let Some(filter) = &options.filter {
         tests.retain(|test| test.name().contains(filter.as_str()));
     }
+    tests.extend(select_mutants(workspace, options)?);
     Ok(tests)
+}
+
+/// Returns the test of those mutants that the filter selects. Without `--long`, a filter has to name them.
+fn select_mutants(workspace: &Workspace, options: &TestOptions) -> Result<Option<Test>> {
+    let filter = options.filter.as_deref().unwrap_or_default();
+    let is_named = filter.starts_with("mutants");
+    if !options.long && !is_named {
+        return Ok(None);
+    }
+    let all = Mutant::all(workspace)?;
+    let selected: Vec<Mutant> = all.iter().filter(|mutant| mutant.full_name().contains(filter)).cloned().collect();
+    match selected.is_empty() {
+        false => Ok(Some(Test::Mutants(selected))),
+        true if is_named => Err(mutants::unknown(filter, &all)),
+        true => Ok(None),
+    }
 }
 
 /// Runs the tests that the filter selects; returns status 1 if one failed, or if there was none.
 pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
     let tests = select(workspace, options)?;
     if options.list {
-        tests.iter().for_each(|test| println!("{}", test.name()));
+        for test in tests {
+            match test {
+                Test::Mutants(mutants) => mutants.iter().for_each(|mutant| println!("{}", mutant.full_name())),
+                _ => println!("{}", test.name()),
+            }
+        }
         return Ok(0);
     }
     let report = Report::new(tests.len());

@@ -57,16 +57,3 @@ fn comments_name_pages_that_exist() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
-
-#[test]
-fn invariants_name_functions_that_check_them() {
-    let page = read("docs/invariants.md");
-    let sources: String = source::files("kernel", ".rs").iter().map(|file| read(file)).collect();
-    let marks = page.split('→').skip(2).flat_map(|mark| mark.lines().next().unwrap_or_default().split('`'));
-    let names: Vec<&str> = marks.filter(|word| word.contains("check_")).collect();
-    assert!(names.len() > 20, "each invariant that can be checked names its function behind an arrow: {names:?}");
-    for name in names {
-        let function = name.rsplit("::").next().unwrap_or_default();
-        assert!(sources.contains(&format!("fn {function}")), "docs/invariants.md: there is no function {name}");
-    }
-}

@@ -8,6 +8,7 @@
 mod dependencies;
 mod figures;
 mod interfaces;
+mod invariants;
 mod links;
 mod operations;
 mod session;
