@@ -28,6 +28,10 @@ pub const PAGE_BITS: u32 = 12;
 pub const PAGE_SIZE: usize = 1 << PAGE_BITS;
 /// Number of entries of a page table of any level.
 pub const TABLE_ENTRIES: usize = 512;
+/// Maximum number of scattered mappings in one page table.
+pub const MAX_SCATTERED: usize = 8;
+/// Maximum number of entries that one `MappingSet` sets.
+pub const MAX_SET: u64 = 32;
 
 /// Returns log2 of the number of bytes that one entry of a page table of `level` maps: 39, 30, 21, 12.
 pub const fn entry_bits(level: u32) -> u32 {

@@ -11,6 +11,7 @@ use tench_arch_host::Host;
 use tench_arch_host::host::CORES;
 use tench_arch_host::machine::{DEVICE, FREE};
 use tench_arch_host::memory::RAM_START;
+use tench_kernel::scattered::is_scattered;
 use tench_kernel::slot::flag;
 use tench_kernel::thread::Thread;
 use tench_kernel::{Arch, Cap, Kernel, Ref};
@@ -287,6 +288,25 @@ fn shape_mapping(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sou
             }
             x[5] = source.pick(&[1, 3, 5, 1, 3, 5, 1, 3, 9, 11, 17, 7, 0, 2]);
             x[6] = known.empty(source);
+        }
+        Operation::FrameScatter => {
+            x[0] = known.kind(source, Kind::Frame);
+            let level = source.pick(&[3, 3, 3, 2]);
+            x[1] = known.table(source, level);
+            x[2] = known.empty(source);
+        }
+        Operation::MappingSet => {
+            x[0] = known.such(source, |cap| cap.kind == Kind::Mapping && is_scattered(cap));
+            (x[1], x[2]) = entries(source);
+            x[3] = source.below(16) << 12;
+            x[4] = source.pick(&[1, 3, 3, 3, 5, 0, 0, 9, 17, 7]);
+        }
+        Operation::MappingClone => {
+            x[0] = known.such(source, |cap| cap.kind == Kind::Mapping && is_scattered(cap));
+            x[1] = known.such(source, |cap| cap.kind == Kind::Mapping && is_scattered(cap));
+            (x[2], x[3]) = if source.one_in(4) { entries(source) } else { (0, 512) };
+            x[4] = source.pick(&[1, 3, 5, 7, 7, 1, 8]);
+            x[5] = source.below(2);
         }
         Operation::MappingProtect | Operation::MappingQuery => {
             x[0] = known.kind(source, Kind::Mapping);

@@ -3,6 +3,8 @@
 //! A table is a list of 512 entries; an entry is a page or another table. A mapping is a row of entries. Addresses are
 //! translated by walking from a root. Nothing is cached, so nothing can be stale.
 
+mod scattered;
+
 use std::collections::BTreeMap;
 
 use tench_abi::memory::{MapFlags, TABLE_ENTRIES, USER_END, entry_bits};
@@ -47,6 +49,15 @@ pub struct Frame {
 pub enum Entry {
     /// Maps memory at this physical address, for this mapping.
     Page(u64, usize),
+    /// Maps memory at this physical address with these flags, and was set in this scattered mapping.
+    Shown {
+        /// Physical address.
+        physical: u64,
+        /// Flags.
+        flags: MapFlags,
+        /// The scattered mapping.
+        mapping: usize,
+    },
     /// Leads to this table.
     Table(usize),
 }
@@ -77,6 +88,8 @@ pub struct Mapping {
     pub flags: MapFlags,
     /// Rights of the capability to the frame with which it was made.
     pub rights: Rights,
+    /// Set if this is a scattered mapping: its entries say what they map, and `flags` which flags they may have.
+    pub scattered: bool,
 }
 
 /// The state of the model.
@@ -221,7 +234,7 @@ impl World {
         }
         self.destination(slot)?;
         let physical = physical + offset;
-        let mapping = Mapping { frame, table, first, count, physical, flags, rights };
+        let mapping = Mapping { frame, table, first, count, physical, flags, rights, scattered: false };
         let number = self.number();
         self.mappings.insert(number, mapping);
         self.add(slot, Object::Mapping(number), rights, false);
@@ -236,6 +249,9 @@ impl World {
     pub fn protect(&mut self, address: u64, flags: u64) -> Result<(), Error> {
         let number = self.mapping(address)?;
         let mapping = self.mappings[&number];
+        if mapping.scattered {
+            return Err(Error::WrongType);
+        }
         let flags = self.flags(flags, mapping.rights, mapping.frame)?;
         self.mappings.insert(number, Mapping { flags, ..mapping });
         Ok(())
@@ -243,7 +259,11 @@ impl World {
 
     /// Specifies `MappingQuery`.
     pub fn query(&self, address: u64) -> Result<[u64; 5], Error> {
-        let mapping = self.mappings[&self.mapping(address)?];
+        let number = self.mapping(address)?;
+        let mapping = self.mappings[&number];
+        if mapping.scattered {
+            return Ok(self.query_scattered(number));
+        }
         let virtual_address =
             self.virtual_address(mapping.table, mapping.first).map_or(u64::MAX, |(_, address)| address);
         Ok([mapping.first, mapping.count, mapping.flags.bits(), virtual_address, 0])
@@ -331,7 +351,10 @@ impl World {
                 self.cspace.retain(|_, capability| capability.object != object);
                 let mapping = self.mappings.remove(&number).expect("there");
                 let entries = &mut self.tables.get_mut(&mapping.table).expect("there").entries;
-                entries.retain(|_, entry| !matches!(entry, Entry::Page(_, owner) if *owner == number));
+                entries.retain(|_, entry| match entry {
+                    Entry::Page(_, owner) | Entry::Shown { mapping: owner, .. } => *owner != number,
+                    Entry::Table(_) => true,
+                });
                 (0, 0)
             }
             Object::Frame(number) => {
@@ -382,6 +405,9 @@ impl World {
             let bits = entry_bits(t.level);
             match t.entries.get(&(address >> bits & 511))? {
                 Entry::Table(next) => table = *next,
+                Entry::Shown { physical, flags, .. } => {
+                    return Some((physical + (address & ((1 << bits) - 1)), *flags));
+                }
                 Entry::Page(physical, mapping) => {
                     return Some((physical + (address & ((1 << bits) - 1)), self.mappings[mapping].flags));
                 }

@@ -12,7 +12,7 @@ use tench_model::executions::{BATCH, Finding, Sum, execute, history};
 
 /// Number of system calls in the two batches, with preemption points and without. docs/manual/proof.md has the first.
 /// The number changes with the kernel; far fewer would mean that the executions end too soon.
-const CALLS: u64 = if PREEMPTIBLE { 21_702 } else { 21_045 };
+const CALLS: u64 = if PREEMPTIBLE { 202_939 } else { 21_687 };
 /// Number of batches of the long test: 10⁷ executions.
 const LONG: u64 = 10_000;
 

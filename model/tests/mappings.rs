@@ -49,6 +49,24 @@ impl Pair {
         pair
     }
 
+    /// Makes a second table of the last level, installs the first, and makes a scattered mapping of the same frame in each.
+    fn prepare_scattered(&mut self) {
+        let first = self.world.slots.start;
+        let ([one, two], frame) = ([first + 3, first + 9], first + 5);
+        self.make(RAM, Kind::PageTable, 3, two);
+        for (table, slot) in [(one, first + 10), (two, first + 11)] {
+            let arguments = [frame, table, slot];
+            let found = self.call(Operation::FrameScatter, &arguments);
+            agree(found, self.world.scatter(arguments).map(|()| [0; 5]));
+        }
+        for level in 1..4 {
+            let arguments = [first + level, first + level - 1, 1];
+            let found = self.call(Operation::PageTableMap, &arguments);
+            let [table, parent, index] = arguments;
+            agree(found, self.world.install(table, parent, index).map(|()| [0; 5]));
+        }
+    }
+
     /// Makes an object in both worlds, if there is room.
     fn make(&mut self, untyped: u64, kind: Kind, size: u64, slot: u64) {
         if self.world.kind(slot) != Kind::Null {
@@ -119,7 +137,8 @@ impl Pair {
                 let slot = self.empty(source);
                 self.make(RAM, kind, size, slot);
             }
-            1..6 => self.map(source),
+            1..4 => self.map(source),
+            4 | 5 => self.scattered(source),
             6..9 => {
                 let level = 1 + source.below(3) as u32;
                 let (table, parent) = (self.table(level, source), self.table(level - 1, source));
@@ -195,6 +214,63 @@ impl Pair {
         agree(found, self.world.map(arguments).map(|()| [0; 5]));
     }
 
+    /// Returns mostly a scattered mapping.
+    fn some_scattered(&self, source: &mut Bytes<'_>) -> u64 {
+        let able: Vec<u64> = self.world.slots.clone().filter(|slot| self.world.is_scattered(*slot)).collect();
+        if able.is_empty() || source.one_in(24) { self.any(source) } else { source.pick(&able) }
+    }
+
+    /// Makes a scattered mapping, sets entries of one, or clones some.
+    fn scattered(&mut self, source: &mut Bytes<'_>) {
+        let first = if source.one_in(8) { source.below(520) } else { source.below(6) };
+        match source.below(8) {
+            0 => {
+                let table = if source.one_in(4) { self.table(2, source) } else { self.table(3, source) };
+                // Often of a frame that has one, so that entries can be cloned.
+                let known: Vec<u64> =
+                    self.world.slots.clone().filter(|slot| self.world.is_scattered_already(*slot)).collect();
+                let is_known = !known.is_empty() && source.one_in(2);
+                let frame = if is_known { source.pick(&known) } else { self.filled(Kind::Frame, source) };
+                let arguments = [frame, table, self.empty(source)];
+                let found = self.call(Operation::FrameScatter, &arguments);
+                agree(found, self.world.scatter(arguments).map(|()| [0; 5]));
+            }
+            1..6 => {
+                let mapping = self.some_scattered(source);
+                let pages = self.world.pages(mapping).unwrap_or(1);
+                let count = if source.one_in(8) { source.below(40) } else { 1 + source.below(3.min(pages)) };
+                let offset = match source.below(16) {
+                    0 => source.below(4) << 11,
+                    1 => source.below(600) << 12,
+                    _ => self.world.page(mapping).unwrap_or(0) * source.below(4.min(pages)),
+                };
+                let flags = source.pick(&[1, 1, 3, 3, 3, 5, 0, 37, 9, 17, 19, 64]);
+                let arguments = [mapping, first, count, offset, flags];
+                let found = self.call(Operation::MappingSet, &arguments);
+                agree(found, self.world.set_entries(arguments).map(|()| [0; 5]));
+            }
+            _ => {
+                let (mut first, mut count) = (0, source.pick(&[1, 3, 8, 65, 512, 512]));
+                let (mut mask, mut restrict) = (source.pick(&[1, 1, 3, 5, 7]), source.below(2));
+                match source.below(16) {
+                    0 => first = source.below(520),
+                    1 => count = source.pick(&[0, 513]),
+                    2 => mask = source.pick(&[0, 2, 9, 64]),
+                    3 => restrict = 2,
+                    _ => {}
+                }
+                let from = self.some_scattered(source);
+                let slots = self.world.slots.clone();
+                let alike: Vec<u64> = slots.filter(|to| *to != from && self.world.are_alike(from, *to)).collect();
+                let is_random = alike.is_empty() || source.one_in(8);
+                let to = if is_random { self.some_scattered(source) } else { source.pick(&alike) };
+                let arguments = [from, to, first, count, mask, restrict];
+                let found = self.call(Operation::MappingClone, &arguments);
+                agree(found, self.world.clone_entries(arguments).map(|copied| [copied, 0, 0, 0, 0]));
+            }
+        }
+    }
+
     fn delete(&mut self, source: &mut Bytes<'_>) {
         let slot = if source.one_in(3) { self.any(source) } else { self.filled(Kind::Mapping, source) };
         let found = self.call(Operation::Delete, &[0, slot, at(layout::slot::KERNEL)]);
@@ -217,7 +293,7 @@ impl Pair {
                 && address != u64::MAX
             {
                 self.visited.insert(address);
-                self.visited.insert(address + (source.below(count) << 12));
+                self.visited.insert(address + (source.below(count.max(4)) << 12));
             }
         }
         let some = (0..4).fold(0, |address, level| address | source.below(8) << entry_bits(level));
@@ -267,13 +343,20 @@ impl std::fmt::Debug for Step {
     }
 }
 
-/// Plays steps on both sides, and compares after each.
-fn play(steps: &[Step]) {
+/// Plays steps on both sides, and compares after each. If asked to, three of four are about scattered mappings.
+fn play(steps: &[Step], scattered: bool) {
     let mut pair = Pair::new();
+    if scattered {
+        pair.prepare_scattered();
+    }
     for step in steps {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut source = Bytes(&step.0);
-            pair.step(&mut source);
+            if scattered && !source.one_in(4) {
+                pair.scattered(&mut source);
+            } else {
+                pair.step(&mut source);
+            }
             pair.compare(&mut source);
         }));
         if let Err(payload) = result {
@@ -288,6 +371,11 @@ proptest! {
 
     #[test]
     fn the_kernel_maps_what_the_model_says(steps in prop::collection::vec(any::<[u8; 40]>().prop_map(Step), 1..120)) {
-        play(&steps);
+        play(&steps, false);
+    }
+
+    #[test]
+    fn scattered_mappings_show_what_the_model_says(steps in prop::collection::vec(any::<[u8; 40]>().prop_map(Step), 1..120)) {
+        play(&steps, true);
     }
 }

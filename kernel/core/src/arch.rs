@@ -113,6 +113,13 @@ pub unsafe trait Arch: Sized {
     /// # Safety
     /// `table` is a live page table and `index` is below 512.
     unsafe fn write_entry(&mut self, table: usize, index: usize, entry: u64);
+    /// Returns one entry of a hardware page table at `table` (kernel virtual).
+    ///
+    /// # Safety
+    /// `table` is a live page table and `index` is below 512.
+    unsafe fn read_entry(&self, table: usize, index: usize) -> u64;
+    /// Returns an entry of a page without those of the rights to write and execute that are not in `mask`.
+    fn restrict_entry(&self, entry: u64, mask: MapFlags) -> u64;
     /// Makes written entries visible to the page-table walk. Needed after entries have become valid.
     fn publish_entries(&mut self);
     /// Invalidates TLB entries for `count` entries of `level` from virtual address `address` on.

@@ -21,7 +21,7 @@ use crate::slot::{Cap, Slot, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{
     Arch, Kernel, cspace, derivation, endpoint, interrupt, kernel_object, mapping, notification, page_table,
-    preemption_point, reply, scheduling_context, thread,
+    preemption_point, reply, scattered, scheduling_context, thread,
     tree::{self, runs},
 };
 
@@ -205,10 +205,11 @@ fn delete_first<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<Deleted> {
 /// Deletes a mapping that takes no longer than one step.
 #[inline]
 fn delete_mapping<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<Deleted> {
-    if Mapping::of(&k.slot(slot).cap).count > mapping::STEP {
+    let cap = &k.slot(slot).cap;
+    if scattered::is_scattered(cap) || Mapping::of(cap).count > mapping::STEP {
         return None;
     }
-    mapping::finalise(k, slot);
+    mapping::finalise_row(k, slot);
     derivation::remove_follower(k, slot);
     Some(Deleted::Freed { address: 0, size_bits: 0 })
 }

@@ -13,7 +13,7 @@ use crate::slot::SlotRef;
 use crate::thread::{Thread, blocker};
 use crate::{
     Arch, Kernel, account, cold, cspace, delete, endpoint, fast, fault, frame, interrupt, latency_tracer, mapping,
-    notification, page_table, remote, reply, scheduler, scheduling_context, thread, untyped,
+    notification, page_table, remote, reply, scattered, scheduler, scheduling_context, thread, untyped,
 };
 
 /// The effect of a system call on its thread's registers.
@@ -174,6 +174,9 @@ impl<A: Arch> Table<A> {
         table[Operation::FrameMap as usize] = frame::map_call::<A>;
         table[Operation::MappingProtect as usize] = mapping::protect::<A>;
         table[Operation::MappingQuery as usize] = mapping::query::<A>;
+        table[Operation::FrameScatter as usize] = scattered::make::<A>;
+        table[Operation::MappingSet as usize] = scattered::set::<A>;
+        table[Operation::MappingClone as usize] = scattered::clone::<A>;
         table[Operation::PageTableMap as usize] = page_table::map::<A>;
         table[Operation::PageTableUnmap as usize] = page_table::unmap::<A>;
         table[Operation::ThreadConfigure as usize] = thread::binding::configure::<A>;

@@ -23,7 +23,7 @@ use crate::helping::heights;
 use crate::object::{Endpoint, Notification, Ref, Reply};
 use crate::slot::{Slot, flag};
 use crate::thread::{HEIGHT_UNIT, Thread, ThreadState, blocker};
-use crate::{Arch, Kernel, cspace, endpoint, fault, float, helping, interrupt, notification, scheduler};
+use crate::{Arch, Kernel, cspace, endpoint, fault, float, helping, interrupt, notification, scattered, scheduler};
 
 /// The thread that runs next, with its message.
 #[derive(Clone, Copy, Debug)]
@@ -420,6 +420,15 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> 
     // ── Point of no return ──
     n.word |= bits;
     Fast::Return(0)
+}
+
+/// Fast path of `MappingSet`, if the slot exists.
+#[inline(always)]
+pub fn set_entry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, first: u64) -> Fast {
+    match slot(k, thread, address) {
+        Some(slot) => scattered::set_fast(k, thread, slot, first),
+        None => INVALID,
+    }
 }
 
 /// Fast path of `Signal` to a doorbell, if the slot holds one.

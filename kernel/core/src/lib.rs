@@ -50,6 +50,7 @@ pub mod page_table;
 pub mod preemption_point;
 pub mod remote;
 pub mod reply;
+pub mod scattered;
 pub mod scheduler;
 pub mod scheduling_context;
 pub mod slot;

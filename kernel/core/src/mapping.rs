@@ -19,6 +19,7 @@ use tench_abi::{Error, Kind, Rights};
 use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::{PageTable, Ref, ShadowEntry};
 use crate::preemption_point::Passed;
+use crate::scattered::{self, Scattered};
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, page_table, preemption_point};
@@ -210,8 +211,13 @@ pub fn write_entries<A: Arch>(
 
 /// Does one step of the end of a mapping: unmaps its last entries, and takes them off the capability. Returns whether
 /// none is left; then the caller empties the slot.
-#[inline]
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
+    if scattered::is_scattered(&k.slot(slot).cap) { scattered::finalise(k, slot) } else { finalise_row(k, slot) }
+}
+
+/// As [`finalise`], of a mapping that is not scattered.
+#[inline]
+pub fn finalise_row<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let mapping = Mapping::of(&k.slot(slot).cap);
     let step = mapping.count.min(STEP);
     let rest = mapping.count - step;
@@ -231,6 +237,9 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
 /// Updates the shadow entry of a mapping's first entry after its capability was moved to `slot`. Those of the other
 /// entries say only that some mapping covers them, so moving takes the same time for any number of entries.
 pub fn moved<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
+    if scattered::is_scattered(&k.slot(slot).cap) {
+        return scattered::moved(k, slot);
+    }
     let mapping = Mapping::of(&k.slot(slot).cap);
     let Some(table) = mapping.table() else { return };
     if let Some(shadow) = k.get(table).shadows.get_mut(mapping.first) {
@@ -290,6 +299,9 @@ pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
 fn decode_protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, MapFlags), Error> {
     let slot = capability_slot(k, thread, Kind::Mapping, Rights::empty())?;
     let alleged = argument(k, thread, 1);
+    if scattered::is_scattered(&k.slot(slot).cap) {
+        return Err(Error::WrongType);
+    }
     let flags = allowed_flags(alleged, &k.slot(slot).cap)?;
     Ok((slot, flags))
 }
@@ -345,13 +357,20 @@ fn rewrite<A: Arch>(
 
 /// Returns the physical address of the memory that a mapping maps.
 pub fn physical<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> u64 {
-    k.physical(Mapping::of(cap).memory)
+    let memory = if scattered::is_scattered(cap) { cap.object } else { Mapping::of(cap).memory };
+    k.physical(memory)
 }
 
 /// Performs `MappingQuery`.
 pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let slot = capability_slot(k, thread, Kind::Mapping, Rights::empty())?;
-    let mapping = Mapping::of(&k.slot(slot).cap);
+    let cap = k.slot(slot).cap;
+    let mapping = Mapping::of(&cap);
+    if let Some(scattered) = Scattered::of(&cap) {
+        let address = mapping.table().and_then(|table| page_table::virtual_address(k, table, 0));
+        let (count, flags) = (scattered.count as u64, scattered::possible_flags(&cap).bits());
+        return Ok(Outcome::results(k, thread, &[0, count, flags, address.unwrap_or(u64::MAX)]));
+    }
     let address = mapping.table().and_then(|table| page_table::virtual_address(k, table, mapping.first));
     let (first, count) = (mapping.first as u64, mapping.count as u64);
     Ok(Outcome::results(k, thread, &[first, count, mapping.flags.bits(), address.unwrap_or(u64::MAX)]))

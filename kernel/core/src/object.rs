@@ -6,6 +6,8 @@
 use core::marker::PhantomData;
 use core::num::NonZeroUsize;
 
+use tench_abi::memory::MAX_SCATTERED;
+
 use crate::account::Account;
 use crate::budget::Budget;
 use crate::heap::Node;
@@ -170,7 +172,8 @@ pub struct InterruptLine {
 /// A page table: the hardware's entries, and the kernel's shadow entry for each of them.
 ///
 /// `shadows[i]` is 0 (entry free), the slot of the [`Mapping`](tench_abi::Kind::Mapping) that covers entry `i` (its
-/// number shifted left by one), or the slot-sized number of the child table shifted left by one, plus 1.
+/// number shifted left by one), or the slot-sized number of the child table shifted left by one, plus 1, or likewise the
+/// number of the scattered mapping in which it is set.
 #[repr(C, align(8192))]
 pub struct PageTable {
     /// The hardware's entries.
@@ -191,6 +194,8 @@ pub struct PageTable {
     pub cleared: u16,
     /// Number of threads in the address space. Root tables only.
     pub residents: u32,
+    /// By its number minus 1, the number of the slot of each scattered mapping in the table; 0 for none.
+    pub scattered: [u32; MAX_SCATTERED],
     /// Account of the process whose address space this is. Root tables only.
     pub account: Account,
 }
@@ -212,6 +217,8 @@ pub enum ShadowEntry {
     /// Covered by a mapping. Its capability lies in this slot if this is the mapping's first entry; otherwise it lay
     /// there once.
     Mapping(SlotRef),
+    /// Set in the scattered mapping with this number in the table, 1 to [`MAX_SCATTERED`].
+    Scattered(u32),
     /// A child table, whose address has this [number](crate::Arch::number) in units of a slot's size.
     Table(u32),
 }
@@ -228,6 +235,8 @@ impl ShadowEntry {
         match word {
             0 => ShadowEntry::Free,
             1 => ShadowEntry::Boot,
+            // A table has more than one slot's alignment, so no table has such a number.
+            w if w & 1 != 0 && w >> 1 <= MAX_SCATTERED as u32 => ShadowEntry::Scattered(w >> 1),
             w if w & 1 != 0 => ShadowEntry::Table(number_in(w)),
             w => match SlotRef::new(number_in(w)) {
                 Some(slot) => ShadowEntry::Mapping(slot),
@@ -243,7 +252,7 @@ impl ShadowEntry {
             ShadowEntry::Free => 0,
             ShadowEntry::Boot => 1,
             ShadowEntry::Mapping(slot) => slot.number() << 1,
-            ShadowEntry::Table(number) => number << 1 | 1,
+            ShadowEntry::Table(number) | ShadowEntry::Scattered(number) => number << 1 | 1,
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::entry::{Outcome, argument, capability, capability_at};
 use crate::object::{PageTable, Ref, ShadowEntry};
 use crate::slot::{SLOT_SHIFT, flag};
 use crate::thread::{Binding, Thread};
-use crate::{Arch, Kernel, account, derivation, mapping};
+use crate::{Arch, Kernel, account, derivation, mapping, scattered};
 
 /// Identifier shared by the roots for which no other was free.
 pub const SHARED: u16 = 1;
@@ -259,6 +259,9 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
     if !account::close(k, table) {
         return false;
     }
+    if !scattered::finalise_all(k, table) {
+        return false;
+    }
     if k.get(table).level == 0 && k.get(table).cleared == 0 {
         let asid = k.get(table).asid;
         k.arch().invalidate_space(asid);
@@ -287,7 +290,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
                 count + MAPPING_COST
             }
             ShadowEntry::Free => break,
-            ShadowEntry::Boot | ShadowEntry::Table(_) => {
+            ShadowEntry::Boot | ShadowEntry::Table(_) | ShadowEntry::Scattered(_) => {
                 forget(k, table, index, shadow);
                 TABLE_COST
             }

@@ -59,6 +59,7 @@ mod registers;
 mod remote;
 mod reply;
 mod reserve;
+mod scattered;
 mod scheduling;
 mod sessions;
 mod shared;
@@ -91,6 +92,7 @@ const CASES: &[&[Case]] = &[
     transfer::CASES,
     node::CASES,
     memory::CASES,
+    scattered::CASES,
     thread::CASES,
     scheduling::CASES,
     accounts::CASES,

@@ -46,7 +46,7 @@ pub const CASES: &[Case] = &[
 ];
 
 /// Lets a worker access an address. Returns its fault, if there is one.
-fn access(stage: &mut Stage, function: unsafe extern "C" fn(u64) -> u64, address: u64) -> Outcome<Option<Report>> {
+pub fn access(stage: &mut Stage, function: unsafe extern "C" fn(u64) -> u64, address: u64) -> Outcome<Option<Report>> {
     let worker = stage.spawn(move || {
         // SAFETY: a fault stops the worker, which has nothing else to do.
         unsafe { function(address) }
@@ -59,7 +59,7 @@ fn access(stage: &mut Stage, function: unsafe extern "C" fn(u64) -> u64, address
 
 /// Fails unless an access raises this fault.
 #[track_caller]
-fn faults(found: Option<Report>, address: u64, kind: Access, is_permission: bool) -> Outcome {
+pub fn faults(found: Option<Report>, address: u64, kind: Access, is_permission: bool) -> Outcome {
     let Some(report) = found else { return Err(Failure::new("there was no fault")) };
     crate::case::equal("the fault", &(report.address, report.access()), &(address, kind))?;
     crate::case::equal("is a matter of rights", &report.is_permission(), &is_permission)

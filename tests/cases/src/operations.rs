@@ -52,6 +52,9 @@ operations! {
     "OPS0020" FrameMap [Frame] READ;
     "OPS0021" MappingProtect [Mapping];
     "OPS0022" MappingQuery [Mapping];
+    "OPS0083" FrameScatter [Frame] READ;
+    "OPS0084" MappingSet [Mapping];
+    "OPS0085" MappingClone [Mapping];
     "OPS0023" PageTableMap [PageTable] WRITE;
     "OPS0024" PageTableUnmap [PageTable] WRITE;
     "OPS0025" ThreadConfigure [Thread] WRITE;

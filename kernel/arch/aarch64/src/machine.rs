@@ -165,6 +165,15 @@ unsafe impl Arch for Machine {
         // SAFETY: entry `index` of a live table (caller). Volatile: the walker reads it.
         unsafe { (table as *mut u64).add(index).write_volatile(entry) };
     }
+    #[inline(always)]
+    unsafe fn read_entry(&self, table: usize, index: usize) -> u64 {
+        // SAFETY: entry `index` of a live table (caller).
+        unsafe { (table as *const u64).add(index).read() }
+    }
+    #[inline(always)]
+    fn restrict_entry(&self, entry: u64, mask: MapFlags) -> u64 {
+        paging::restrict(entry, mask)
+    }
     #[inline]
     fn publish_entries(&mut self) {
         paging::publish();

@@ -46,6 +46,14 @@ pub fn page(physical: u64, level: u32, flags: MapFlags) -> u64 {
     entry
 }
 
+/// Returns a page's entry without the rights to write and execute that are not in `mask`.
+#[inline(always)]
+pub fn restrict(entry: u64, mask: MapFlags) -> u64 {
+    let read_only = if mask.contains(MapFlags::WRITE) { 0 } else { READ_ONLY };
+    let never_executes = if mask.contains(MapFlags::EXECUTE) { 0 } else { USER_NEVER_EXECUTES };
+    entry | read_only | never_executes
+}
+
 /// Returns an entry for a table of the next level.
 #[inline]
 pub fn table(physical: u64) -> u64 {

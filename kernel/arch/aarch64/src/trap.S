@@ -154,7 +154,7 @@ el0_call_other:
     b.eq tench_fast_reply_receive
     cmp x10, #8
     b.eq tench_fast_signal
-    b.hi tench_slow_call
+    b.hi el0_call_above
     cmp x10, #7
     b.eq tench_fast_yield
     cmp x10, #{UPCALL_RETURN}
@@ -162,6 +162,11 @@ el0_call_other:
 .if {MEASURING} == 0
     b.eq upcall_return
 .endif
+
+el0_call_above:
+    cmp x10, #{MAPPING_SET}
+    b.ne tench_slow_call
+    b tench_fast_set_entry
 
 // x0, x1, x10 as the caller had them, x2 = thread, the rest saved. A fast path has used the stack, which is given up, and
 // the registers that a call preserves.

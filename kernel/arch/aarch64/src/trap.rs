@@ -44,6 +44,7 @@ core::arch::global_asm!(
     DATA_ABORT = const class::DATA_ABORT,
     SVC = const class::SVC,
     UPCALL_RETURN = const Operation::UpcallReturn as u64,
+    MAPPING_SET = const Operation::MappingSet as u64,
     MEASURING = const latency_tracer::MEASURING as usize,
     START = const TRACER + offset_of!(LatencyTracer, start),
     PATH = const TRACER + offset_of!(LatencyTracer, path),
@@ -487,6 +488,14 @@ unsafe extern "C" fn tench_fast_yield(address: u64, tag: u64, old: usize) -> ! {
     let fast = fast::give_way(&mut token(), thread(old));
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::Yield as u64 }, { words::NONE }>(fast, address, tag, old) }
+}
+
+/// Fast path of `MappingSet`, entered likewise.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_fast_set_entry(address: u64, first: u64, old: usize) -> ! {
+    let fast = fast::set_entry(&mut token(), thread(old), address, first);
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::MappingSet as u64 }, { words::NONE }>(fast, address, first, old) }
 }
 
 /// Handles any system call, with all arguments saved. Returns the thread with which to continue.

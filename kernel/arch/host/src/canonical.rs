@@ -20,7 +20,7 @@ use tench_abi::{Kind, Tag};
 use tench_kernel::endpoint::queue;
 use tench_kernel::heap::Node;
 use tench_kernel::kernel::NEVER;
-use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
+use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext, ShadowEntry};
 use tench_kernel::slot::flag;
 use tench_kernel::thread::{BINDINGS, THREAD_OFFSET, Thread, ThreadState, blocker};
 use tench_kernel::{Cap, Kernel, SlotRef, derivation};
@@ -420,9 +420,19 @@ fn table(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, table: Ref<Pa
     let account = [u64::from(t.account.open), u64::from(t.account.suspended), u64::from(t.account.count)];
     graph.colour(node, &[u64::from(t.level), u64::from(t.used), u64::from(t.index), u64::from(t.cleared)]);
     graph.colour(node, &account);
+    // What mappings without entries of their own show lies in the table alone.
+    let entries = t.shadows.iter().zip(&t.entries).enumerate();
+    for (index, (shadow, entry)) in entries.filter(|(_, (shadow, _))| is_scattered(**shadow)) {
+        graph.colour(node, &[index as u64, u64::from(*shadow), *entry]);
+    }
     graph.colour(node, &[u64::from(t.residents), t.account.time]);
     graph.edge(node, 160, t.parent);
     graph.name(node, 161, t.account.first);
+}
+
+/// Returns whether an entry with this shadow entry is set in a scattered mapping.
+fn is_scattered(shadow: u32) -> bool {
+    matches!(ShadowEntry::unpack(shadow), ShadowEntry::Scattered(_))
 }
 
 /// Adds to the graph what the kernel itself holds.

@@ -8,6 +8,7 @@ use tench_abi::memory::entry_bits;
 use tench_kernel::mapping::{Mapping, allowed_flags};
 use tench_kernel::object::{PageTable, Ref, ShadowEntry};
 use tench_kernel::page_table::{RESERVED, SHARED};
+use tench_kernel::scattered::{self, Scattered};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef};
 
 use crate::check::{Checked, Inventory, ensure};
@@ -18,8 +19,13 @@ use crate::translation;
 pub fn check_tables(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let tables: Vec<Ref<PageTable>> = inventory.of(Kind::PageTable);
     let live: FxHashSet<usize> = tables.iter().map(|table| table.address()).collect();
-    let mut covered = FxHashMap::default();
+    let (mut covered, mut scattered) = (FxHashMap::default(), FxHashSet::default());
     for (slot, cap) in inventory.slots.iter().filter(|(_, cap)| cap.kind == Kind::Mapping) {
+        if let Some(mapping) = Scattered::of(cap) {
+            check_scattered(k, inventory, &live, *slot, cap, &mapping).map_err(|wrong| format!("{slot:?}: {wrong}"))?;
+            scattered.insert(*slot);
+            continue;
+        }
         check_mapping(k, inventory, &live, cap).map_err(|wrong| format!("{slot:?}: {wrong}"))?;
         let mapping = Mapping::of(cap);
         for index in mapping.first..mapping.first + mapping.count {
@@ -29,7 +35,7 @@ pub fn check_tables(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     }
     let boot = boot_tables(k, &tables);
     for table in &tables {
-        check_table(k, *table, &live, &boot, &covered).map_err(|wrong| format!("{table:?}: {wrong}"))?;
+        check_table(k, *table, &live, &boot, &covered, &scattered).map_err(|wrong| format!("{table:?}: {wrong}"))?;
     }
     Ok(())
 }
@@ -98,6 +104,41 @@ fn check_mapping(k: &mut Kernel<Host>, inventory: &Inventory, live: &FxHashSet<u
     Ok(())
 }
 
+/// Checks that a scattered mapping's table and frame are alive, that the table names it, and that its entries map pages of the
+/// frame with flags that it allows.
+fn check_scattered(
+    k: &mut Kernel<Host>,
+    inventory: &Inventory,
+    live: &FxHashSet<usize>,
+    slot: SlotRef,
+    cap: &Cap,
+    mapping: &Scattered,
+) -> Checked {
+    ensure!(live.contains(&mapping.table), "its table {:x} does not live", mapping.table);
+    let frame = inventory.objects.get(&cap.object).filter(|frame| frame.kind == Kind::Frame);
+    let Some(frame) = frame else { return Err(format!("its frame {:x} does not live", cap.object)) };
+    // SAFETY: `live` contains the table.
+    let table = unsafe { Ref::<PageTable>::at(mapping.table) }.ok_or("no table")?;
+    let place = k.get(table).scattered.get(mapping.number as usize - 1).copied();
+    ensure!(place == Some(slot.number()), "its table names {place:?} as scattered mapping {}", mapping.number);
+    let size = 1 << entry_bits(u32::from(k.get(table).level));
+    let (start, end) = (k.physical(frame.object), k.physical(frame.object) + frame.size() as u64);
+    let mut count = 0;
+    for (index, entry, word) in in_use(k, table) {
+        if ShadowEntry::unpack(word) != ShadowEntry::Scattered(mapping.number) {
+            continue;
+        }
+        count += 1;
+        ensure!(index < scattered::end(cap), "entry {index} is beyond what is left of it");
+        let (physical, flags) = translation::page(entry);
+        ensure!(physical % size == 0 && physical >= start && physical + size <= end, "entry {index} is {entry:x}");
+        let allowed = allowed_flags(flags.bits(), cap);
+        ensure!(allowed == Ok(flags), "the flags {flags:?} of entry {index} are not allowed: {allowed:?}");
+    }
+    ensure!(mapping.count == count, "{count} entries are in use, not {}", mapping.count);
+    Ok(())
+}
+
 /// Checks that a table's shadow entries, hardware entries and links agree.
 fn check_table(
     k: &mut Kernel<Host>,
@@ -105,6 +146,7 @@ fn check_table(
     live: &FxHashSet<usize>,
     boot: &FxHashSet<usize>,
     covered: &FxHashMap<(usize, usize), SlotRef>,
+    scattered: &FxHashSet<SlotRef>,
 ) -> Checked {
     let base = k.arch().base();
     let level = k.get(table).level;
@@ -125,6 +167,10 @@ fn check_table(
         // Only a mapping's first entry moves with its capability.
         let first = cover.is_some_and(|slot| Mapping::of(&k.slot(slot).cap).first == index);
         ensure!(!first || cover == named, "entry {index} names {named:?}, but {cover:?} begins there");
+        if let ShadowEntry::Scattered(number) = shadow {
+            let slot = SlotRef::new(k.get(table).scattered[number as usize - 1]);
+            ensure!(slot.is_some(), "entry {index} is in scattered mapping {number}, which the table does not have");
+        }
         if let ShadowEntry::Table(number) = shadow {
             let child = base + ((number as usize) << 6);
             // SAFETY: a table in a shadow entry is alive (`live` and `boot` check that).
@@ -134,6 +180,15 @@ fn check_table(
             ensure!(linked, "the table in entry {index} is installed in {:x}, {}", c.parent, c.index);
             ensure!(entry == translation::table_entry(k.physical(child.address())), "entry {index} is {entry:x}");
         }
+    }
+    for (number, slot) in (1..).zip(k.get(table).scattered) {
+        let mapping =
+            SlotRef::new(slot).map(|slot| Scattered::of(&k.slot(slot).cap).filter(|_| scattered.contains(&slot)));
+        let is_here = |mapping: Scattered| (mapping.table, mapping.number) == (table.address(), number);
+        ensure!(
+            mapping.is_none_or(|mapping| mapping.is_some_and(is_here)),
+            "scattered mapping {number} is {mapping:?}"
+        );
     }
     let (parent, index) = (k.get(table).parent, usize::from(k.get(table).index));
     ensure!(k.get(table).used == used, "used is {}, not {used}", k.get(table).used);

@@ -356,6 +356,15 @@ unsafe impl Arch for Host {
         self.memory.write(physical + index as u64 * 8, entry);
     }
 
+    unsafe fn read_entry(&self, table: usize, index: usize) -> u64 {
+        assert!(index < 512, "entry {index}");
+        self.memory.read((table - self.memory.base() + index * 8) as u64)
+    }
+
+    fn restrict_entry(&self, entry: u64, mask: MapFlags) -> u64 {
+        translation::restrict(entry, mask)
+    }
+
     fn publish_entries(&mut self) {}
 
     fn invalidate(&mut self, asid: u16, address: u64, level: u32, count: usize) {

@@ -376,6 +376,7 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         Operation::Signal => fast::signal(k, thread, address),
         Operation::Receive => fast::receive(k, thread, address, tag),
         Operation::Yield => fast::give_way(k, thread),
+        Operation::MappingSet => fast::set_entry(k, thread, address, tag),
         _ => return None,
     };
     let found = if matches!(found, Fast::Named) { fast::reply_receive_named(k, thread, address, tag) } else { found };

@@ -94,6 +94,9 @@ fn page_table(text: &mut String, k: &mut Kernel<Host>, table: Ref<PageTable>) {
     for (i, shadow) in t.shadows.iter().enumerate().filter(|(_, shadow)| **shadow != 0) {
         let _ = write!(text, " {i}:{shadow:x}:{:x}", t.entries[i]);
     }
+    for (number, slot) in (1..).zip(t.scattered).filter(|(_, slot)| *slot != 0) {
+        let _ = write!(text, " scattered {number} in {slot:x}");
+    }
     let account = t.account;
     if account.open {
         let _ = write!(text, " account {} {} {}", account.suspended, account.count, account.time);

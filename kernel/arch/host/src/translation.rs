@@ -31,6 +31,17 @@ pub fn page_entry(physical: u64, flags: MapFlags) -> u64 {
     physical | (flags.bits() & FLAGS_MASK) << FLAGS_SHIFT | VALID
 }
 
+/// Returns the address and the flags of a page's entry.
+pub fn page(entry: u64) -> (u64, MapFlags) {
+    (entry & ADDRESS, MapFlags::from_bits_truncate(entry >> FLAGS_SHIFT & FLAGS_MASK))
+}
+
+/// Returns a page's entry without the rights to write and execute that are not in `mask`.
+pub fn restrict(entry: u64, mask: MapFlags) -> u64 {
+    let lost = (MapFlags::WRITE | MapFlags::EXECUTE) - mask;
+    entry & !(lost.bits() << FLAGS_SHIFT)
+}
+
 /// Returns an entry that leads to another table.
 pub fn table_entry(physical: u64) -> u64 {
     physical | TABLE | VALID

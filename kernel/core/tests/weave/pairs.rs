@@ -8,13 +8,14 @@ use crate::world::{Subject, WITH_PREEMPTION_POINTS, WITHOUT_PREEMPTION_POINTS};
 
 /// Operations whose handlers pass preemption points. An operation that passes some and is missing here fails in
 /// `triples`. (Those that delete in parts are `Delete` and `Revoke` with an end; `parts` tests them.)
-pub const HANDLERS: [Operation; 14] = [
+pub const HANDLERS: [Operation; 15] = [
     Operation::UntypedRetype,
     Operation::UntypedChildren,
     Operation::Delete,
     Operation::Revoke,
     Operation::FrameMap,
     Operation::MappingProtect,
+    Operation::MappingClone,
     Operation::ThreadConfigure,
     Operation::ThreadBind,
     Operation::ThreadFaults,
@@ -24,6 +25,9 @@ pub const HANDLERS: [Operation; 14] = [
     Operation::KernelQuery,
     Operation::KernelPrint,
 ];
+
+/// Why two calls that clone into one scattered mapping say what they say.
+const EACH_ENTRY: &str = "each entry is copied by one of the two, and each says how many it has copied";
 
 /// Further outcomes that orders of a pair may have: both subjects, the class, and the reason.
 const DESCRIBED: &[(&str, &str, &str, &str)] = &[
@@ -35,6 +39,12 @@ const DESCRIBED: &[(&str, &str, &str, &str)] = &[
         "A had taken nothing yet; after a preemption point it looks at the slot before it looks at all entries again",
     ),
     ("map", "map one page in the middle", "A AlreadyMapped, B [0, 0], like A2B", "it stays as far as it came"),
+    ("clone a scattered mapping", "clone a scattered mapping", "A [12, 0], B [2a, 0], like AB", EACH_ENTRY),
+    ("clone a scattered mapping", "clone a scattered mapping", "A [2a, 0], B [12, 0], like AB", EACH_ENTRY),
+    ("clone a scattered mapping", "clone a scattered mapping", "A [1c, 0], B [20, 0], like AB", EACH_ENTRY),
+    ("clone a scattered mapping", "clone a scattered mapping", "A [20, 0], B [1c, 0], like AB", EACH_ENTRY),
+    ("clone a scattered mapping", "clone a scattered mapping", "A [32, 0], B [a, 0], like AB", EACH_ENTRY),
+    ("clone a scattered mapping", "clone a scattered mapping", "A [a, 0], B [32, 0], like AB", EACH_ENTRY),
     (
         "ask an account",
         "suspend an account",

@@ -51,6 +51,8 @@ const VERDICTS: &[(&str, Restarted)] = &[
     ("map instructions", NeverEnds),
     ("protect", NeverEnds),
     ("protect, uncached", NeverEnds),
+    ("delete a scattered mapping", Same),
+    ("clone a scattered mapping", OtherResult),
     ("ask an account", NeverEnds),
     ("suspend an account", NeverEnds),
     ("let an account go on", NeverEnds),

@@ -50,6 +50,8 @@ pub mod part {
     pub const FRAMES: u32 = 8192;
     /// A node with an exported capability.
     pub const IN_NODE: u32 = 2048;
+    /// A scattered mapping of the frame of [`MAPPING`], and an empty one in another table.
+    pub const SCATTERED: u32 = 16384 | MAPPING;
 }
 
 /// Addresses of capabilities in the driver's CSpace.
@@ -118,6 +120,12 @@ pub mod slots {
     pub const KEEPER: u64 = 195;
     /// The node with the members of the account.
     pub const MEMBER_NODE: u64 = 218;
+    /// Second table of level 3.
+    pub const SECOND_TABLE: u64 = 120;
+    /// Scattered mapping in the table.
+    pub const SCATTERED: u64 = 121;
+    /// Empty scattered mapping in the second table.
+    pub const CLONE: u64 = 122;
     /// The members, in that node.
     pub const MEMBERS: u64 = 3 * 256;
 }
@@ -165,7 +173,7 @@ impl World {
         for i in 0..4 {
             m.retype(p::SMALL + i, Kind::Endpoint, 0, 1, p::SMALL + 4 + i).ok();
         }
-        let makers: [(u32, Maker); 12] = [
+        let makers: [(u32, Maker); 13] = [
             (part::NODE, make_node),
             (part::THREAD, make_thread),
             (part::MAPPING, make_mapping),
@@ -178,6 +186,7 @@ impl World {
             (part::FRAMES, make_frames),
             (part::MARKED & !part::FRAMES, make_marked),
             (part::IN_NODE, make_export_in_node),
+            (part::SCATTERED & !part::MAPPING, make_scattered),
         ];
         for (part, make) in makers {
             if parts & part != 0 {
@@ -267,6 +276,17 @@ fn make_mapping(m: &mut Machine) {
     m.retype(p::POOL, Kind::PageTable, 2, 1, p::UPPER).ok();
     let flags = (MapFlags::READ | MapFlags::WRITE).bits();
     m.call(Operation::FrameMap, &[p::FRAME, p::TABLE, 0, PAGES, 0, flags, p::MAPPING]).ok();
+}
+
+/// Makes two scattered mappings of the frame. The first has every third of the last entries of its table.
+fn make_scattered(m: &mut Machine) {
+    m.retype(p::POOL, Kind::PageTable, 3, 1, p::SECOND_TABLE).ok();
+    m.call(Operation::FrameScatter, &[p::FRAME, p::TABLE, p::SCATTERED]).ok();
+    m.call(Operation::FrameScatter, &[p::FRAME, p::SECOND_TABLE, p::CLONE]).ok();
+    let flags = (MapFlags::READ | MapFlags::WRITE).bits();
+    for page in 0..60 {
+        m.call(Operation::MappingSet, &[p::SCATTERED, 512 - 3 * (page + 1), 1, page << 12, flags]).ok();
+    }
 }
 
 /// Makes an endpoint with copies, every third with a badge.
@@ -480,6 +500,9 @@ pub const WITH_PREEMPTION_POINTS: &[Subject] = subjects! {
     "protect", part::MAPPING, Some(O::MappingProtect), |_| one(O::MappingProtect, &[p::MAPPING, MapFlags::READ.bits()]);
     "protect, uncached", part::MAPPING, Some(O::MappingProtect),
         |_| one(O::MappingProtect, &[p::MAPPING, (MapFlags::READ | MapFlags::UNCACHED).bits()]);
+    "delete a scattered mapping", part::SCATTERED, Some(O::Delete), |_| one(O::Delete, &[0, p::SCATTERED]);
+    "clone a scattered mapping", part::SCATTERED, Some(O::MappingClone),
+        |_| one(O::MappingClone, &[p::SCATTERED, p::CLONE, 0, 512, MapFlags::READ.bits(), 1]);
     "ask an account", part::ACCOUNT, Some(O::AccountQuery), |_| one(O::AccountQuery, &[p::ROOT]);
     "suspend an account", part::ACCOUNT, Some(O::AccountSuspend), |_| one(O::AccountSuspend, &[p::ROOT, 1]);
     "let an account go on", part::ACCOUNT, Some(O::AccountSuspend), |_| one(O::AccountSuspend, &[p::ROOT, 0]);
@@ -535,6 +558,9 @@ pub const WITHOUT_PREEMPTION_POINTS: &[Subject] = subjects! {
     "move the frame", part::MAPPING, None, |_| one(O::Move, &[0, p::FRAME, 0, p::NEW_COPY]);
     "move the mapping", part::MAPPING, None, |_| one(O::Move, &[0, p::MAPPING, 0, p::NEW_COPY]);
     "move the new mapping", part::MAPPING, None, |_| one(O::Move, &[0, p::NEW_MAPPING, 0, p::NEW_COPY]);
+    "set a page in the middle", part::SCATTERED, None, |_| one(O::MappingSet,
+        &[p::SCATTERED, 360, 1, 0, MapFlags::READ.bits()]);
+    "move the scattered mapping", part::SCATTERED, None, |_| one(O::Move, &[0, p::SCATTERED, 0, p::NEW_COPY]);
     "map one page in the middle", part::MAPPING, None, |_| one(O::FrameMap,
         &[p::FRAME, p::TABLE, 300, 1, 0, MapFlags::READ.bits(), p::NEW_COPY]);
     "unmap", part::MAPPING, None, |_| vec![

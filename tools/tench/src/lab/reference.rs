@@ -45,6 +45,8 @@ pub const IPC_TARGETS: &[(&str, f64)] = &[
     ("irq_wake", 190.0),
     ("map_1", 260.0),
     ("map_each_512", 12.0),
+    ("set_1", 130.0),
+    ("clone_each_192", 15.0),
     ("unmap_1", 260.0),
     ("retype_page", 700.0),
     ("retype_page_clean", 450.0),

@@ -140,6 +140,18 @@ impl Cap<Frame> {
     }
 }
 
+impl Cap<Frame> {
+    /// Makes a scattered mapping: one without entries yet, each of which [`set`](Cap::set) sets. Its capability goes to
+    /// an empty slot. Its entries can have the rights of this capability.
+    /// Rights: `READ`. Errors: `InvalidArgument` (a table of level 0, or of pages larger than the frame), `Busy` (the
+    /// table has 8), `SlotOccupied`, `NoSuchSlot`.
+    pub fn scatter(self, table: Cap<PageTable>, slot: CapAddress) -> Result<Cap<Mapping>, Error> {
+        // SAFETY: nothing is mapped yet.
+        unsafe { raw::call1(Operation::FrameScatter, self.raw(), table.raw(), u64::from(slot.0)) }.done()?;
+        Ok(Cap::new(slot))
+    }
+}
+
 /// A mapping as the kernel describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappingInfo {
@@ -158,6 +170,38 @@ impl Cap<Mapping> {
     pub fn protect(self, flags: MapFlags) -> Result<(), Error> {
         // SAFETY: a forbidden access ends the program with a fault.
         unsafe { raw::call0(Operation::MappingProtect, self.raw(), flags.bits()) }.done()
+    }
+
+    /// Makes `count` neighbouring entries of a scattered mapping's table, from `first` on, map the part of the frame
+    /// from `offset` on. Empty flags free the entries. The entries are free or the mapping's; at most 32 at a time.
+    /// Errors: `WrongType` (another mapping), `AlreadyMapped`, `Misaligned`, `InvalidArgument`, `MissingRights`,
+    /// `Aborted` (it is being deleted).
+    ///
+    /// # Safety
+    /// Nobody uses the memory that the entries map so far as Rust memory any more.
+    pub unsafe fn set(self, first: u64, count: u64, offset: u64, flags: MapFlags) -> Result<(), Error> {
+        // SAFETY: the caller guarantees that what was mapped is not used any more.
+        unsafe { raw::call3(Operation::MappingSet, self.raw(), first, count, offset, flags.bits()) }.done()
+    }
+
+    /// Copies what `count` entries of this scattered mapping, from `first` on, map to the same entries of another of
+    /// the same frame, where its table has nothing. The copies have only flags in `mask`, and if `restrict` is set, so
+    /// have the entries here from then on. Returns the number of entries copied.
+    /// Errors: `WrongType` (another mapping), `InvalidArgument` (another frame or level), `MissingRights`, `Aborted`.
+    pub fn clone_to(
+        self,
+        target: Cap<Mapping>,
+        first: u64,
+        count: u64,
+        mask: MapFlags,
+        restrict: bool,
+    ) -> Result<u64, Error> {
+        let restrict = u64::from(restrict);
+        let arguments = (self.raw(), target.raw(), first, count, mask.bits(), restrict);
+        let (from, to, first, count, mask, restrict) = arguments;
+        // SAFETY: the kernel maps only where nothing is mapped; a forbidden access ends the program with a fault.
+        let result = unsafe { raw::call4(Operation::MappingClone, from, to, first, count, mask, restrict) }.check()?;
+        Ok(result.first)
     }
 
     /// Returns a description of the mapping.

@@ -1,6 +1,6 @@
 //! Workloads of gigabytes of memory: zeroed, mapped, protected, moved, and tables deleted with all their mappings.
 
-use tench::abi::memory::TABLE_ENTRIES;
+use tench::abi::memory::{MAX_SET, PAGE_BITS, TABLE_ENTRIES};
 use tench::sys::{
     Cap, CapAddress, CapNode, Error, Frame, Kind, MapFlags, Mapping, OWN_CSPACE, PageTable, Placement, Untyped,
 };
@@ -67,6 +67,42 @@ pub fn pages(arena: &mut Arena) -> Result<(), Error> {
     tables[1].uninstall()?;
     mapping.protect(MapFlags::READ)?;
     frame.delete()?;
+    Ok(())
+}
+
+/// Scatters pages over a table, clones them, and lets each object that they need go first.
+pub fn scattered(arena: &mut Arena) -> Result<(), Error> {
+    let Space { tables, .. } = arena.address_space()?;
+    let (second, high) = (arena.make::<PageTable>(3)?, arena.make::<PageTable>(2)?);
+    let slots = arena.slots(4);
+    let at = |index| CapAddress(slots.0 + index);
+    let group = MAX_SET;
+    // All entries, every other, and two of four, which are cloned one by one; nobody shares memory that is executed.
+    for (round, (step, count, flags)) in
+        [(group, group, RW), (2, 1, RW), (4, 2, RW), (group, group, RX)].into_iter().enumerate()
+    {
+        let (frame, large) = (arena.make::<Frame>(21)?, arena.make::<Frame>(21)?);
+        let (source, target) = (frame.scatter(tables[2], at(0))?, frame.scatter(second, at(1))?);
+        for first in (0..ALL).step_by(step as usize) {
+            // SAFETY: this program uses none of these addresses.
+            unsafe { source.set(first, count, first << PAGE_BITS, flags)? };
+            // SAFETY: likewise; the entries are set once more.
+            unsafe { source.set(first, count, (ALL - first - count) << PAGE_BITS, flags)? };
+        }
+        source.clone_to(target, 0, ALL, MapFlags::READ, true)?;
+        source.query()?;
+        let huge = large.scatter(high, at(2))?;
+        // SAFETY: likewise.
+        unsafe { huge.set(3, 1, 0, RX)? };
+        match round {
+            0 => drop(target.delete()?),
+            1 => drop(frame.revoke()?),
+            2 => drop(frame.delete()?),
+            _ => tables[2].delete().map(drop)?,
+        }
+        frame.revoke().map(drop).or(Ok::<(), Error>(()))?;
+        large.delete()?;
+    }
     Ok(())
 }
 

@@ -62,7 +62,7 @@ const LOW: u64 = 110;
 type Workload = fn(&mut Arena) -> Result<(), Error>;
 
 /// All workloads, by name.
-const WORKLOADS: [(&str, Workload); 30] = [
+const WORKLOADS: [(&str, Workload); 31] = [
     ("notifications by the hundred thousand", trees::wide),
     ("blocks of memory by the hundred thousand", trees::blocks),
     ("copies by the hundred thousand", trees::copies),
@@ -74,6 +74,7 @@ const WORKLOADS: [(&str, Workload); 30] = [
     ("every kind of object in bundles", trees::bundles),
     ("a gigabyte zeroed", maps::gigabyte),
     ("pages mapped, protected and unmapped", maps::pages),
+    ("scattered pages", maps::scattered),
     ("large pages", maps::large_pages),
     ("caches of much memory", maps::caches),
     ("tables full of mappings", maps::tables),

@@ -24,7 +24,7 @@
 use core::mem::offset_of;
 
 /// Maximum number of system calls that undo a round.
-pub const MAX_UNDO: usize = 5;
+pub const MAX_UNDO: usize = 8;
 /// Maximum number of records of an actor.
 pub const MAX_RECORDS: usize = 96;
 

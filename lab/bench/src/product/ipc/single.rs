@@ -2,13 +2,14 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use tench::abi::layout::WATERMARK;
-use tench::abi::memory::{PAGE_BITS, TABLE_ENTRIES};
+use tench::abi::memory::{MAX_SET, MapFlags, PAGE_BITS, TABLE_ENTRIES};
 use tench::abi::{Error, Kind, Operation};
 use tench::memory::{Made, make, take_slots};
-use tench::sys::{Frame, Notification, Untyped};
+use tench::sys::{CapAddress, Frame, Notification, PageTable, Untyped};
 
 use crate::support::figure;
 
@@ -30,6 +31,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
     measure(bench, "copy_cap", Role::new(copy).undo(&[delete(&empty)]))?;
     thread_control(bench)?;
     mappings(bench)?;
+    scattered(bench)?;
     memory(bench)
 }
 
@@ -101,6 +103,38 @@ fn mappings(bench: &Bench) -> Result<(), String> {
     figure("map_512", all);
     // Two decimals: exact enough, and independent of rounding.
     figure(what, format!("{}.{:02}", all / count, all % count * 100 / count));
+    Ok(())
+}
+
+/// Number of entries that are cloned.
+const CLONED: u64 = 192;
+
+/// Measures entries of scattered mappings: one that is set, and many that are cloned and become read-only.
+fn scattered(bench: &Bench) -> Result<(), String> {
+    let what = "set_1";
+    let bits = u64::from(PAGE_BITS + TABLE_ENTRIES.ilog2());
+    let frame = make::<Frame>(bits).map_err(problem(what))?;
+    let target = make::<PageTable>(3).map_err(problem(what))?;
+    let slots = [Slot::take().map_err(problem(what))?, Slot::take().map_err(problem(what))?];
+    let [from, to] = [slots[0].raw(), slots[1].raw()];
+    frame.cap().scatter(bench.other.empty_table(), CapAddress(from as u32)).map_err(problem(what))?;
+    frame.cap().scatter(target.cap(), CapAddress(to as u32)).map_err(problem(what))?;
+    let set = |first, count, flags: MapFlags| {
+        call(Operation::MappingSet, &[from, first, count, first << PAGE_BITS, flags.bits()])
+    };
+    let one = set(300, 1, WRITABLE);
+    measure(bench, what, Role::new(one).undo(&[set(300, 1, MapFlags::empty())]))?;
+
+    let what = "clone_each_192";
+    let number = u64::from(frame.cap().address().0);
+    let again = call(Operation::FrameScatter, &[number, u64::from(target.cap().address().0), to]);
+    let mut undo = vec![delete(&slots[1]), again];
+    undo.extend((0..CLONED / MAX_SET).map(|group| set(group * MAX_SET, MAX_SET, WRITABLE)));
+    let clone = call(Operation::MappingClone, &[from, to, 0, CLONED, MapFlags::READ.bits(), 1]);
+    let [records] = bench.act(what, [bench.actor(what, Role::new(clone).undo(&undo))?])?;
+    let all = bench.cost(what, &own(&records), 0)?;
+    figure("clone_192", all);
+    figure(what, format!("{}.{:02}", all / CLONED, all % CLONED * 100 / CLONED));
     Ok(())
 }
 

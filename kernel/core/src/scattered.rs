@@ -1,0 +1,480 @@
+//! Scattereds: mappings whose entries are set one by one. Each shows any page of the frame.
+//!
+//! A scattered mapping is one capability, however many entries it has, so pages of one large frame can be mapped anywhere in a
+//! table without a slot and a derivation for each. The shadow entries of a table name its scattered mappings by their number there,
+//! and the table names their slots. So moving the capability takes the same time for any number of entries.
+//!
+//! ```text
+//!  aux    31      16 15       0      extra  31          12 10    9       8      0
+//!        ┌──────────┬──────────┐           ┌──────────────┬──────┬──────┬────────┐
+//!        │ count    │ number   │           │ to be cleared│SCATTERED│ENDING│ 0      │
+//!        └──────────┴──────────┘           └──────────────┴──────┴──────┴────────┘
+//! ```
+//! Its deletion clears the entries from the last to the first. From the first step of that on no entry can be set.
+
+use tench_abi::memory::{MAX_SET, MapFlags, PAGE_SIZE, TABLE_ENTRIES, entry_bits};
+use tench_abi::{Error, Kind, Rights};
+
+use crate::entry::{Outcome, argument, capability_slot};
+use crate::fast::Fast;
+use crate::mapping::{self, allowed_entries, allowed_flags, extent};
+use crate::object::{PageTable, Ref, ShadowEntry};
+use crate::slot::{Cap, Slot, SlotRef, flag};
+use crate::thread::Thread;
+use crate::{Arch, Kernel, cspace, derivation, page_table, preemption_point};
+
+/// Bit of `extra`: the mapping is a scattered mapping.
+const SCATTERED: u64 = 1 << 10;
+/// Bit of `extra`: the scattered mapping's deletion has begun.
+const ENDING: u64 = 1 << 9;
+/// Number of entries that are cloned together: most often all of them are to be copied, or none.
+const GROUP: usize = 4;
+/// Number of entries that are cloned between two preemption points, if all of them go in groups.
+const CLONE_STEP: usize = 24 * GROUP;
+/// How many entries fewer these are for each group of which not all entries are copied: it takes longer.
+const SINGLE_COST: usize = 3;
+/// Number of entries of the table that one step of a scattered mapping's end visits.
+const CLEAR_STEP: usize = 32;
+/// Position in `extra` of the number of entries of the table that the deletion has not yet passed.
+const REST_SHIFT: u32 = 12;
+
+/// A decoded scattered mapping capability.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scattered {
+    /// Kernel virtual address of the table.
+    pub table: usize,
+    /// The scattered mapping's number in the table, from 1.
+    pub number: u32,
+    /// Number of entries in use.
+    pub count: usize,
+    /// Kernel virtual address of the frame.
+    pub frame: usize,
+    /// Log2 of the frame's size in bytes.
+    pub size_bits: u8,
+}
+
+impl Scattered {
+    /// Decodes a capability, if it is to a scattered mapping.
+    #[inline]
+    pub const fn of(cap: &Cap) -> Option<Scattered> {
+        if !is_scattered(cap) {
+            return None;
+        }
+        Some(Scattered {
+            table: cap.badge as usize,
+            number: cap.aux & 0xffff,
+            count: (cap.aux >> 16) as usize,
+            frame: cap.object,
+            size_bits: cap.size_bits,
+        })
+    }
+
+    /// Returns the table.
+    #[inline]
+    fn table(&self) -> Option<Ref<PageTable>> {
+        // SAFETY: a table that is deleted first removes the scattered mappings in it.
+        unsafe { Ref::at(self.table) }
+    }
+
+    /// Returns the shadow entry of this scattered mapping's entries.
+    #[inline]
+    fn shadow(&self) -> u32 {
+        ShadowEntry::Scattered(self.number).pack()
+    }
+}
+
+/// Returns whether the capability to a mapping is to a scattered mapping.
+#[inline]
+pub const fn is_scattered(cap: &Cap) -> bool {
+    cap.extra & SCATTERED != 0
+}
+
+/// Returns below which entry of its table a scattered mapping may have entries in use.
+pub const fn end(cap: &Cap) -> usize {
+    if cap.extra & ENDING == 0 { TABLE_ENTRIES } else { (cap.extra >> REST_SHIFT) as usize }
+}
+
+/// Returns the flags that entries of a scattered mapping may have at most.
+pub fn possible_flags(cap: &Cap) -> MapFlags {
+    let mut flags = MapFlags::READ;
+    flags.set(MapFlags::WRITE, cap.allows(Rights::WRITE));
+    flags.set(MapFlags::EXECUTE, cap.allows(Rights::EXECUTE));
+    flags.set(MapFlags::DEVICE, cap.flags & flag::DEVICE != 0);
+    flags
+}
+
+/// Changes the number of entries in use.
+#[inline]
+fn count_entries<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, mapping: &Scattered, added: isize) {
+    k.slot(slot).cap.aux = extent(mapping.number as usize, mapping.count.wrapping_add_signed(added));
+    if let Some(table) = mapping.table() {
+        let t = k.get(table);
+        t.used = t.used.wrapping_add_signed(added as i16);
+    }
+}
+
+/// Performs `FrameScatter`.
+pub fn make<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let source = capability_slot(k, thread, Kind::Frame, Rights::READ)?;
+    let (address, destination) = (argument(k, thread, 1), argument(k, thread, 2));
+    let table = page_table::named(k, address, Rights::WRITE)?;
+    let level = u32::from(k.get(table).level);
+    let frame = k.slot(source).cap;
+    if level == 0 || u32::from(frame.size_bits) < entry_bits(level) {
+        return Err(Error::InvalidArgument);
+    }
+    let free = k.get(table).scattered.iter().position(|mapping| *mapping == 0).ok_or(Error::Busy)?;
+    let slot = cspace::destination(k, 0, destination)?;
+    // ── Point of no return ──
+    let cap = Cap {
+        kind: Kind::Mapping,
+        flags: frame.flags & (flag::DEVICE | flag::PRESERVED),
+        aux: extent(free + 1, 0),
+        badge: table.address() as u64,
+        extra: SCATTERED,
+        ..frame
+    };
+    derivation::insert_mapping(k, source, slot, &cap);
+    k.get(table).scattered[free] = slot.number();
+    Ok(Outcome::Done)
+}
+
+/// Returns the slot of the scattered mapping at an address in the running thread's CSpace, and the scattered mapping.
+fn named<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<(SlotRef, Scattered), Error> {
+    let slot = cspace::lookup(k, address)?;
+    let cap = &k.slot(slot).cap;
+    if cap.kind as u8 != Kind::Mapping as u8 {
+        return Err(Error::WrongType);
+    }
+    let mapping = Scattered::of(cap).ok_or(Error::WrongType)?;
+    if cap.extra & ENDING != 0 { Err(Error::Aborted) } else { Ok((slot, mapping)) }
+}
+
+/// The checked arguments of `MappingSet`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Request {
+    mapping: Scattered,
+    /// First entry, and number of entries.
+    entries: (usize, usize),
+    /// Kernel virtual address of the memory that the first entry is to map.
+    memory: usize,
+    level: u32,
+    /// Flags; empty if the entries are to be cleared.
+    flags: MapFlags,
+    /// Set if the memory must be made coherent before.
+    maintain: bool,
+}
+
+/// Does all checks except those of the entries.
+#[inline(always)]
+fn decode_set<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, Request), Error> {
+    let [address, first, count, offset, flags] = {
+        let x = &k.get(thread).registers.x;
+        [x[0], x[1], x[2], x[3], x[4]]
+    };
+    let (slot, mapping) = named(k, address)?;
+    let entries = allowed_entries(first, count)?;
+    if count > MAX_SET {
+        return Err(Error::InvalidArgument);
+    }
+    let Some(table) = mapping.table() else { return Err(Error::Aborted) };
+    let level = u32::from(k.get(table).level);
+    if flags == 0 {
+        let flags = MapFlags::empty();
+        return Ok((slot, Request { mapping, entries, memory: 0, level, flags, maintain: false }));
+    }
+    let cap = &k.slot(slot).cap;
+    let flags = allowed_flags(flags, cap)?;
+    let maintain = mapping::needs_maintenance(cap, flags);
+    let (bits, size) = (entry_bits(level), 1 << mapping.size_bits);
+    if offset & ((1 << bits) - 1) != 0 {
+        return Err(Error::Misaligned);
+    }
+    if offset >= size || count << bits > size - offset {
+        return Err(Error::InvalidArgument);
+    }
+    let flags = flags.difference(MapFlags::COHERENT);
+    Ok((slot, Request { mapping, entries, memory: mapping.frame + offset as usize, level, flags, maintain }))
+}
+
+/// Performs `MappingSet`.
+pub fn set<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let (mut slot, mut request) = decode_set(k, thread)?;
+    if request.maintain {
+        if !prepare(k, thread, &request)? {
+            return Ok(Outcome::Written);
+        }
+        (slot, request) = decode_set(k, thread)?;
+    }
+    let Some(table) = request.mapping.table() else { return Err(Error::Aborted) };
+    let (first, count) = request.entries;
+    let own = request.mapping.shadow();
+    let shadows = k.get(table).shadows.get(first..first + count).unwrap_or(&[]);
+    let mut used = 0;
+    for shadow in shadows {
+        if *shadow != 0 {
+            if *shadow != own {
+                return Err(Error::AlreadyMapped);
+            }
+            used += 1;
+        }
+    }
+    // ── Point of no return ──
+    if used > 0 {
+        // No address may have two translations at a time.
+        mapping::write_entries(k, table, (first, count), (0, 0), 0);
+        if let Some(location) = page_table::locate(k, table, first) {
+            k.arch().invalidate(location.asid, location.address, request.level, count);
+        }
+    }
+    let mut added = -used;
+    if !request.flags.is_empty() {
+        let physical = k.physical(request.memory);
+        let entry = k.arch().page_entry(physical, request.level, request.flags);
+        mapping::write_entries(k, table, (first, count), (entry, 1 << entry_bits(request.level)), own);
+        k.arch().publish_entries();
+        added += count as isize;
+    }
+    count_entries(k, slot, &request.mapping, added);
+    Ok(Outcome::Done)
+}
+
+/// Fast path of `MappingSet`: one page of 4 KiB, to be read or written, in an entry that is free.
+#[inline(always)]
+pub fn set_fast<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, first: u64) -> Fast {
+    let [count, offset, flags] = {
+        let x = &k.get(thread).registers.x;
+        [x[2], x[3], x[4]]
+    };
+    const WRITABLE: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
+    let cap = &k.get(slot).cap;
+    let (aux, rights) = (cap.aux, u64::from(cap.rights));
+    let Some(mapping) = Scattered::of(cap) else { return Fast::Slow };
+    if cap.kind != Kind::Mapping || cap.extra != SCATTERED || cap.flags & (flag::ZOMBIE | flag::DEVICE) != 0 {
+        return Fast::Slow;
+    }
+    // A flag and the right that it needs are the same bit.
+    let is_allowed = flags | MapFlags::WRITE.bits() == WRITABLE.bits() && flags & !rights == 0;
+    let is_inside = offset % PAGE_SIZE as u64 == 0 && offset >> mapping.size_bits == 0;
+    if !is_allowed || !is_inside || count != 1 || first >= TABLE_ENTRIES as u64 {
+        return Fast::Slow;
+    }
+    let Some(table) = mapping.table() else { return Fast::Slow };
+    let index = first as usize;
+    if k.get(table).level != 3 || k.get(table).shadows.get(index) != Some(&0) {
+        return Fast::Slow;
+    }
+    // ── Point of no return ──
+    let physical = k.physical(mapping.frame + offset as usize);
+    let entry = k.arch().page_entry(physical, 3, WRITABLE);
+    let entry = k.arch().restrict_entry(entry, MapFlags::from_bits_truncate(flags));
+    mapping::write_entries(k, table, (index, 1), (entry, 0), mapping.shadow());
+    k.get(table).used += 1;
+    k.get(slot).cap.aux = aux + extent(0, 1);
+    k.arch().publish_entries();
+    Fast::Return(0)
+}
+
+const _: () = assert!(MapFlags::READ.bits() == Rights::READ.bits() as u64);
+const _: () = assert!(MapFlags::WRITE.bits() == Rights::WRITE.bits() as u64);
+
+/// Makes the memory coherent, in steps with preemption points in between. Returns whether the thread still exists.
+#[cold]
+#[inline(never)]
+fn prepare<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, request: &Request) -> Result<bool, Error> {
+    let range = (request.memory, request.entries.1 << entry_bits(request.level));
+    mapping::maintain(k, range, request.flags, |k| {
+        // Entries that others have set or cleared meanwhile make no difference.
+        let (_, now) = decode_set(k, thread)?;
+        Ok(now == Request { mapping: now.mapping, ..*request }
+            && now.mapping == Scattered { count: now.mapping.count, ..request.mapping })
+    })
+}
+
+/// The checked arguments of `MappingClone`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Copying {
+    source: SlotRef,
+    target: SlotRef,
+    /// First entry, and number of entries.
+    entries: (usize, usize),
+    /// Flags that the copies may have.
+    mask: MapFlags,
+    /// Set if the source keeps only these flags as well.
+    restrict: bool,
+}
+
+/// Does all checks. Returns the two scattered mappings, too.
+fn decode_clone<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Copying, [Scattered; 2]), Error> {
+    const ACCESS: MapFlags = MapFlags::READ.union(MapFlags::WRITE).union(MapFlags::EXECUTE);
+    let [from, to, first, count, mask, restrict] = {
+        let x = &k.get(thread).registers.x;
+        [x[0], x[1], x[2], x[3], x[4], x[5]]
+    };
+    let ((source, shown), (target, copy)) = (named(k, from)?, named(k, to)?);
+    let entries = allowed_entries(first, count)?;
+    let Some(mask) = MapFlags::from_bits(mask) else { return Err(Error::InvalidArgument) };
+    let same = (shown.frame, shown.size_bits, level(k, &shown)) == (copy.frame, copy.size_bits, level(k, &copy));
+    if !mask.contains(MapFlags::READ) || !ACCESS.contains(mask) || restrict > 1 || !same {
+        return Err(Error::InvalidArgument);
+    }
+    let cap = &k.slot(target).cap;
+    if mask.contains(MapFlags::WRITE) && !cap.allows(Rights::WRITE)
+        || mask.contains(MapFlags::EXECUTE) && !cap.allows(Rights::EXECUTE)
+    {
+        return Err(Error::MissingRights);
+    }
+    Ok((Copying { source, target, entries, mask, restrict: restrict != 0 }, [shown, copy]))
+}
+
+/// Returns the level of the table in which a scattered mapping lies.
+fn level<A: Arch>(k: &mut Kernel<A>, mapping: &Scattered) -> u8 {
+    mapping.table().map_or(0, |table| k.get(table).level)
+}
+
+/// Performs `MappingClone`.
+///
+/// If one of the scattered mappings changes its place or ends at a preemption point, the call ends with `Aborted`, or with the
+/// error that follows from the change; the entries before stay copied, as they do if the thread is deleted there.
+pub fn clone<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
+    let (request, [shown, copy]) = decode_clone(k, thread)?;
+    let (first, count) = request.entries;
+    let (mut next, mut copied) = (first, 0);
+    loop {
+        copied += clone_step(k, &request, &mut next, first + count);
+        if next == first + count {
+            return Ok(Outcome::results(k, thread, &[copied as u64]));
+        }
+        let passed = preemption_point::pass(k);
+        if passed.is_deleted() {
+            return Ok(Outcome::Written);
+        }
+        if passed.is_disturbed() {
+            let (now, mappings) = decode_clone(k, thread)?;
+            let is_same = |(now, before): (Scattered, Scattered)| now == Scattered { count: now.count, ..before };
+            if now != request || !mappings.into_iter().zip([shown, copy]).all(is_same) {
+                return Err(Error::Aborted);
+            }
+        }
+    }
+}
+
+/// Copies what the source shows in the entries from `next` on, as many as one step may, up to `end`, where the target's
+/// table has nothing. Returns the number of entries copied.
+fn clone_step<A: Arch>(k: &mut Kernel<A>, request: &Copying, next: &mut usize, end: usize) -> usize {
+    let caps = (k.slot(request.source).cap, k.slot(request.target).cap);
+    let (Some(source), Some(target)) = (Scattered::of(&caps.0), Scattered::of(&caps.1)) else { return 0 };
+    let (Some(from), Some(to)) = (source.table(), target.table()) else { return 0 };
+    let (own, copy) = (source.shadow(), target.shadow());
+    let shadows = |k: &mut Kernel<A>, table: Ref<PageTable>, index: usize| {
+        k.get(table).shadows.get(index..).and_then(|rest| rest.first_chunk::<GROUP>().copied())
+    };
+    let first = *next;
+    let (mut index, mut copied, mut limit) = (first, 0, end.min(first + CLONE_STEP));
+    while index < limit {
+        let group = GROUP.min(end - index);
+        if group == GROUP && shadows(k, from, index) == Some([own; GROUP]) && shadows(k, to, index) == Some([0; GROUP])
+        {
+            (index..index + GROUP).for_each(|index| copy_entry(k, request, (from, to), index, copy));
+            copied += GROUP;
+        } else {
+            for index in index..index + group {
+                if k.get(from).shadows[index] == own && k.get(to).shadows[index] == 0 {
+                    copy_entry(k, request, (from, to), index, copy);
+                    copied += 1;
+                }
+            }
+            limit -= SINGLE_COST.min(limit);
+        }
+        index += group;
+    }
+    *next = index;
+    if request.restrict
+        && copied > 0
+        && let Some(location) = page_table::locate(k, from, first)
+    {
+        let level = u32::from(k.get(from).level);
+        k.arch().invalidate(location.asid, location.address, level, index - first);
+    }
+    k.arch().publish_entries();
+    count_entries(k, request.target, &target, copied as isize);
+    copied
+}
+
+/// Copies one entry from table to table, with the flags in the mask.
+#[inline(always)]
+fn copy_entry<A: Arch>(
+    k: &mut Kernel<A>,
+    request: &Copying,
+    (from, to): (Ref<PageTable>, Ref<PageTable>),
+    index: usize,
+    shadow: u32,
+) {
+    let arch = k.arch();
+    // SAFETY: both tables live and the index is below 512.
+    unsafe {
+        let entry = arch.restrict_entry(arch.read_entry(from.address(), index), request.mask);
+        arch.write_entry(to.address(), index, entry);
+        if request.restrict {
+            arch.write_entry(from.address(), index, entry);
+        }
+    }
+    if let Some(one) = k.get(to).shadows.get_mut(index) {
+        *one = shadow;
+    }
+}
+
+/// Does one step of the end of a scattered mapping: clears those of its entries that are among the last of the table. Returns
+/// whether none is left; then the caller empties the slot.
+pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
+    let cap = k.slot(slot).cap;
+    let Some(mapping) = Scattered::of(&cap) else { return true };
+    let Some(table) = mapping.table() else { return true };
+    let end = end(&cap);
+    let first = end.saturating_sub(CLEAR_STEP);
+    let mut cleared = 0;
+    if mapping.count > 0 {
+        let own = mapping.shadow();
+        for index in first..end.min(TABLE_ENTRIES) {
+            if k.get(table).shadows[index] == own {
+                k.get(table).shadows[index] = 0;
+                // SAFETY: the table lives and the index is below 512.
+                unsafe { k.arch().write_entry(table.address(), index, 0) };
+                cleared += 1;
+            }
+        }
+    }
+    if cleared > 0 {
+        count_entries(k, slot, &mapping, -cleared);
+        let level = u32::from(k.get(table).level);
+        if let Some(location) = page_table::locate(k, table, first) {
+            k.arch().invalidate(location.asid, location.address, level, end - first);
+        }
+    }
+    k.slot(slot).cap.extra = SCATTERED | ENDING | (first as u64) << REST_SHIFT;
+    let is_done = mapping.count as isize == cleared;
+    if is_done && let Some(mapping) = k.get(table).scattered.get_mut(mapping.number as usize - 1) {
+        *mapping = 0;
+    }
+    is_done
+}
+
+/// Does one step of the end of a table's scattered mappings. Returns whether none is left. No entry can be set in a scattered mapping whose
+/// turn has come, and those of the others are cleared when their turn comes.
+pub fn finalise_all<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
+    let slots = k.get(table).scattered;
+    let Some(slot) = slots.into_iter().find_map(SlotRef::new) else { return true };
+    if finalise(k, slot) {
+        derivation::remove(k, slot);
+    }
+    false
+}
+
+/// Records in the table that a scattered mapping's capability was moved to `slot`.
+pub fn moved<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
+    let Some(mapping) = Scattered::of(&k.slot(slot).cap) else { return };
+    let Some(table) = mapping.table() else { return };
+    if let Some(place) = k.get(table).scattered.get_mut(mapping.number as usize - 1) {
+        *place = slot.number();
+    }
+}
