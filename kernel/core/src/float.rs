@@ -16,7 +16,7 @@ pub fn trap<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
 }
 
 /// Switches the unit on for a thread that is about to run, and exchanges its registers if another thread's are in it.
-#[inline]
+#[inline(never)]
 pub fn go_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.arch().float_enable(true);
     k.get(thread).blockers |= blocker::FLOAT;

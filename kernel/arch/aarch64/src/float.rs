@@ -3,6 +3,7 @@
 //! They are switched lazily: access traps until the kernel core has given the unit to a thread.
 
 use core::arch::asm;
+use core::mem::offset_of;
 
 use tench_kernel::thread::FloatState;
 
@@ -18,74 +19,54 @@ pub fn enable(enable: bool) {
     };
 }
 
-/// Expands to one instruction for each pair of registers.
-macro_rules! pairs {
+/// Expands to one instruction for each four registers, and leaves the address of what follows them in `state`.
+macro_rules! all_registers {
     ($operation:literal) => {
         concat!(
-            ".arch_extension fp\n.arch_extension simd\n",
             $operation,
-            " q0, q1, [{state}]\n",
+            " {{v0.2d, v1.2d, v2.2d, v3.2d}}, [{state}], #64\n",
             $operation,
-            " q2, q3, [{state}, #32]\n",
+            " {{v4.2d, v5.2d, v6.2d, v7.2d}}, [{state}], #64\n",
             $operation,
-            " q4, q5, [{state}, #64]\n",
+            " {{v8.2d, v9.2d, v10.2d, v11.2d}}, [{state}], #64\n",
             $operation,
-            " q6, q7, [{state}, #96]\n",
+            " {{v12.2d, v13.2d, v14.2d, v15.2d}}, [{state}], #64\n",
             $operation,
-            " q8, q9, [{state}, #128]\n",
+            " {{v16.2d, v17.2d, v18.2d, v19.2d}}, [{state}], #64\n",
             $operation,
-            " q10, q11, [{state}, #160]\n",
+            " {{v20.2d, v21.2d, v22.2d, v23.2d}}, [{state}], #64\n",
             $operation,
-            " q12, q13, [{state}, #192]\n",
+            " {{v24.2d, v25.2d, v26.2d, v27.2d}}, [{state}], #64\n",
             $operation,
-            " q14, q15, [{state}, #224]\n",
-            $operation,
-            " q16, q17, [{state}, #256]\n",
-            $operation,
-            " q18, q19, [{state}, #288]\n",
-            $operation,
-            " q20, q21, [{state}, #320]\n",
-            $operation,
-            " q22, q23, [{state}, #352]\n",
-            $operation,
-            " q24, q25, [{state}, #384]\n",
-            $operation,
-            " q26, q27, [{state}, #416]\n",
-            $operation,
-            " q28, q29, [{state}, #448]\n",
-            $operation,
-            " q30, q31, [{state}, #480]\n",
+            " {{v28.2d, v29.2d, v30.2d, v31.2d}}, [{state}], #64\n",
         )
     };
 }
 
 /// Saves the unit's registers. The unit has been switched on.
-#[inline(never)]
+#[inline(always)]
 pub fn save(state: &mut FloatState) {
-    // SAFETY: writes `registers`, the first field, which has room for all 32. The `isb` makes what switched the unit on
-    // effective. Reading registers changes nothing.
+    // SAFETY: writes all fields, which follow each other. The `isb` makes what switched the unit on effective. Reading
+    // registers changes nothing.
     unsafe {
-        asm!("isb", pairs!("stp"), state = in(reg) &raw mut state.registers, options(nostack, preserves_flags));
-    };
-    // SAFETY: reads two registers of the unit.
-    unsafe {
-        asm!("mrs {}, s3_3_c4_c4_1", "mrs {}, s3_3_c4_c4_0", out(reg) state.status, out(reg) state.control,
-            options(nomem, nostack, preserves_flags))
+        asm!(".arch_extension fp", ".arch_extension simd", "isb", all_registers!("st1"), "mrs {status}, s3_3_c4_c4_1",
+            "mrs {control}, s3_3_c4_c4_0", "stp {status}, {control}, [{state}]",
+            state = inout(reg) &raw mut *state => _, status = out(reg) _, control = out(reg) _,
+            options(nostack, preserves_flags));
     };
 }
 
 /// Loads the unit's registers. The unit has been switched on.
-#[inline(never)]
+#[inline(always)]
 pub fn restore(state: &FloatState) {
-    // SAFETY: reads `registers`; compiled code does not use the unit, so only the values of the unit's last owner are
+    // SAFETY: reads all fields; compiled code does not use the unit, so only the values of the unit's last owner are
     // lost, which the caller has saved. The `isb` is as in `save`.
     unsafe {
-        asm!("isb", pairs!("ldp"), state = in(reg) &raw const state.registers,
+        asm!(".arch_extension fp", ".arch_extension simd", "isb", all_registers!("ld1"),
+            "ldp {status}, {control}, [{state}]", "msr s3_3_c4_c4_1, {status}", "msr s3_3_c4_c4_0, {control}",
+            state = inout(reg) &raw const *state => _, status = out(reg) _, control = out(reg) _,
             options(nostack, preserves_flags, readonly));
     };
-    // SAFETY: as above.
-    unsafe {
-        asm!("msr s3_3_c4_c4_1, {}", "msr s3_3_c4_c4_0, {}", in(reg) state.status, in(reg) state.control,
-            options(nomem, nostack, preserves_flags))
-    };
 }
+
+const _: () = assert!(offset_of!(FloatState, status) == 512 && offset_of!(FloatState, control) == 520);

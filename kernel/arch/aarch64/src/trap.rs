@@ -140,6 +140,8 @@ pub(crate) mod words {
     pub const ANY: u8 = 2;
     /// Those of a foreign system call, from other registers.
     pub const FOREIGN: u8 = 3;
+    /// More than fit into registers.
+    pub const LONG: u8 = 4;
 }
 
 /// Continues with the partner of a fast message with `WORDS` words: address space, thread pointer, message, registers,
@@ -165,22 +167,28 @@ pub(crate) unsafe fn hand_off<const WORDS: u8>(handoff: fast::Handoff, old: usiz
             "ldr x9, [x2, #{INSTRUCTION}]",
             "ldr x2, [x2, #64]",
             ".else",
-            ".if {WORDS} != {NONE}",
+            ".if {WORDS} == {SHORT} || {WORDS} == {ANY}",
             "and x16, x1, #0xff",
             ".if {WORDS} == {ANY}",
+            "cbz x16, 2f",
             "mov x17, #{REGISTERS}",
             "cmp x16, x17",
             "csel x16, x16, x17, lo",
             ".endif",
+            ".endif",
+            ".if {WORDS} != {NONE}",
             "ldp x4, x5, [x2, #32]",
             "ldp x6, x7, [x2, #48]",
             "ldp x8, x9, [x2, #64]",
             "ldp x2, x3, [x2, #16]",
+            ".endif",
+            ".if {WORDS} == {SHORT} || {WORDS} == {ANY}",
             "adr x17, 2f",
             "add x17, x17, x16, lsl #2",
             "br x17",
-            "2:",
             ".endif",
+            ".if {WORDS} != {LONG}",
+            "2:",
             "mov x2, #0",
             "mov x3, #0",
             "mov x4, #0",
@@ -189,6 +197,7 @@ pub(crate) unsafe fn hand_off<const WORDS: u8>(handoff: fast::Handoff, old: usiz
             "mov x7, #0",
             "mov x8, #0",
             "mov x9, #0",
+            ".endif",
             ".endif",
             "ldp x17, x16, [sp, #{SP}]",
             "msr sp_el0, x17",
@@ -218,6 +227,8 @@ pub(crate) unsafe fn hand_off<const WORDS: u8>(handoff: fast::Handoff, old: usiz
             in("x10") handoff.badge,
             WORDS = const WORDS,
             NONE = const words::NONE,
+            SHORT = const words::SHORT,
+            LONG = const words::LONG,
             ANY = const words::ANY,
             FOREIGN = const words::FOREIGN,
             REGISTERS = const REGISTER_WORDS,
@@ -395,7 +406,7 @@ macro_rules! messages {
             }
             let fast = fast::$path::<_, true>(&mut token(), thread(old), address, tag);
             // SAFETY: this is the trap's thread and system call.
-            unsafe { conclude::<{ Operation::$operation as u64 }, { words::ANY }>(fast, address, tag, old) }
+            unsafe { conclude::<{ Operation::$operation as u64 }, { words::LONG }>(fast, address, tag, old) }
         }
 
         #[unsafe(no_mangle)]
