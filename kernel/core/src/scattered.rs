@@ -453,8 +453,8 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     }
     k.slot(slot).cap.extra = SCATTERED | ENDING | (first as u64) << REST_SHIFT;
     let is_done = mapping.count as isize == cleared;
-    if is_done && let Some(mapping) = k.get(table).scattered.get_mut(mapping.number as usize - 1) {
-        *mapping = 0;
+    if is_done && let Some(place) = k.get(table).scattered.get_mut(mapping.number as usize - 1) {
+        *place = 0;
     }
     is_done
 }

@@ -20,6 +20,7 @@ mod receiving;
 mod remote;
 mod retype;
 mod runs;
+mod scattered;
 mod slices;
 mod split;
 mod state;

@@ -117,7 +117,9 @@ impl Mutant {
 pub fn unknown(filter: &str, all: &[Mutant]) -> miette::Report {
     let count = all.len();
     miette!(
-        help = format!("allowed: mutants (all {count}), or mutants/ and a part of a name; ./tench test mutants --list"),
+        help = format!(
+            "allowed: mutants (all {count}), or mutants/ and the beginning of a name; ./tench test mutants --list"
+        ),
         "no mutant has {filter} in its name"
     )
 }
@@ -376,7 +378,10 @@ mod tests {
         let error = unknown("mutants/nonsense", &[mutant("a", "b")]);
         assert_eq!(error.to_string(), "no mutant has mutants/nonsense in its name");
         let help = error.help().map(|help| help.to_string()).unwrap_or_default();
-        assert_eq!(help, "allowed: mutants (all 1), or mutants/ and a part of a name; ./tench test mutants --list");
+        assert_eq!(
+            help,
+            "allowed: mutants (all 1), or mutants/ and the beginning of a name; ./tench test mutants --list"
+        );
     }
 
     /// The list of mutants follows the kernel: each still applies, whether or not somebody runs them.

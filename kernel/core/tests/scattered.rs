@@ -29,6 +29,7 @@ struct World {
 
 fn world() -> World {
     let mut m = Machine::new();
+    m.fast = true;
     let [one, two, three, other] = [1, 2, 3, 3].map(|level| m.make(Kind::PageTable, level));
     for (table, parent, index) in [(one, ROOT, 3), (two, one, 5), (three, two, 7), (other, two, 8)] {
         m.call(Operation::PageTableMap, &[table, parent, index]).ok();
