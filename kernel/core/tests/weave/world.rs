@@ -502,7 +502,7 @@ pub const WITH_PREEMPTION_POINTS: &[Subject] = subjects! {
         |_| one(O::MappingProtect, &[p::MAPPING, (MapFlags::READ | MapFlags::UNCACHED).bits()]);
     "delete a scattered mapping", part::SCATTERED, Some(O::Delete), |_| one(O::Delete, &[0, p::SCATTERED]);
     "clone a scattered mapping", part::SCATTERED, Some(O::MappingClone),
-        |_| one(O::MappingClone, &[p::SCATTERED, p::CLONE, 0, 512, MapFlags::READ.bits(), 1]);
+        |_| one(O::MappingClone, &[p::SCATTERED, p::CLONE, 320, 192, MapFlags::READ.bits(), 1]);
     "ask an account", part::ACCOUNT, Some(O::AccountQuery), |_| one(O::AccountQuery, &[p::ROOT]);
     "suspend an account", part::ACCOUNT, Some(O::AccountSuspend), |_| one(O::AccountSuspend, &[p::ROOT, 1]);
     "let an account go on", part::ACCOUNT, Some(O::AccountSuspend), |_| one(O::AccountSuspend, &[p::ROOT, 0]);
