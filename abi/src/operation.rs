@@ -174,8 +174,8 @@ operations! {
     MappingProtect = 49;
     /// **Describe** a mapping.
     /// Returns x1 first entry, x2 count, x3 flags, x4 virtual address, or all ones if its page table is in no address
-    /// space. For a scattered mapping these are 0, the number of entries in use, the flags that they may have, and the address of
-    /// the table's first entry.
+    /// space. For a scattered mapping these are 0, the number of entries in use, the flags that they may have, and the
+    /// address of the table's first entry.
     MappingQuery = 50;
     /// **Install** a page table in an entry of a table one level up. `cap` table (`WRITE`), x1 parent table, x2 entry.
     /// Errors: `AlreadyMapped` (the entry or this table).
@@ -183,21 +183,24 @@ operations! {
     /// **Remove** a page table from its parent. `cap` table (`WRITE`).
     /// Errors: `NotMapped`.
     PageTableUnmap = 52;
-    /// **Make a scattered mapping**: a mapping that has no entries yet, each of which `MappingSet` sets. `cap` frame (`READ`), x1 page
-    /// table (`WRITE`), x2 empty slot for the scattered mapping. Its entries can have the rights of `cap`.
+    /// **Make a scattered mapping**: a mapping that has no entries yet, each of which `MappingSet` sets. `cap` frame
+    /// (`READ`), x1 page table (`WRITE`), x2 empty slot for the scattered mapping. Its entries can have the rights of
+    /// `cap`.
     /// Errors: `InvalidArgument` (a table of level 0, or a frame smaller than a page of the table), `Busy` (the
     /// table has [`MAX_SCATTERED`](crate::memory::MAX_SCATTERED)), `SlotOccupied`, `NoSuchSlot`.
     FrameScatter = 53;
-    /// **Set** neighbouring entries of a scattered mapping's table, which are free or the scattered mapping's, to map neighbouring pages of its
-    /// frame. `cap` scattered mapping, x1 first entry, x2 count (at most [`MAX_SET`](crate::memory::MAX_SET)), x3 offset in
-    /// the frame in bytes, x4 [`MapFlags`](crate::memory::MapFlags) (0: frees the entries). Has preemption points.
-    /// Errors: `AlreadyMapped` (an entry is not the scattered mapping's; nothing is changed), `Misaligned`, `WrongType` (a mapping
-    /// that is no scattered mapping), `Aborted` (the scattered mapping is being deleted).
+    /// **Set** neighbouring entries of a scattered mapping's table, which are free or the scattered mapping's, to map
+    /// neighbouring pages of its frame. `cap` scattered mapping, x1 first entry, x2 count (at most
+    /// [`MAX_SET`](crate::memory::MAX_SET)), x3 offset in the frame in bytes, x4 [`MapFlags`](crate::memory::MapFlags)
+    /// (0: frees the entries). Has preemption points.
+    /// Errors: `AlreadyMapped` (an entry is not the scattered mapping's; nothing is changed), `Misaligned`, `WrongType`
+    /// (a mapping that is no scattered mapping), `Aborted` (the scattered mapping is being deleted).
     MappingSet = 54;
-    /// **Clone** entries of a scattered mapping into another of the same frame and level, at the same places. `cap` scattered mapping to be
-    /// copied from, x1 scattered mapping to be copied to, x2 first entry, x3 count, x4 mask of `READ`, `WRITE`, `EXECUTE`: the
-    /// copies have only flags in it; x5 1 if the scattered mapping that is copied from keeps only these, too, else 0. Skips entries
-    /// that are free there, and places where the other table has something. Has preemption points.
+    /// **Clone** entries of a scattered mapping into another of the same frame and level, at the same places. `cap`
+    /// scattered mapping to be copied from, x1 scattered mapping to be copied to, x2 first entry, x3 count, x4 mask of
+    /// `READ`, `WRITE`, `EXECUTE`: the copies have only flags in it; x5 1 if the scattered mapping that is copied from
+    /// keeps only these, too, else 0. Skips entries that are free there, and places where the other table has
+    /// something. Has preemption points.
     /// Returns x1 number of entries copied.
     /// Errors: `WrongType`, `Aborted` (a scattered mapping is deleted or moved).
     MappingClone = 55;

@@ -49,7 +49,8 @@ impl Pair {
         pair
     }
 
-    /// Makes a second table of the last level, installs the first, and makes a scattered mapping of the same frame in each.
+    /// Makes a second table of the last level, installs the first, and makes a scattered mapping of the same frame in
+    /// each.
     fn prepare_scattered(&mut self) {
         let first = self.world.slots.start;
         let ([one, two], frame) = ([first + 3, first + 9], first + 5);

@@ -172,8 +172,8 @@ pub struct InterruptLine {
 /// A page table: the hardware's entries, and the kernel's shadow entry for each of them.
 ///
 /// `shadows[i]` is 0 (entry free), the slot of the [`Mapping`](tench_abi::Kind::Mapping) that covers entry `i` (its
-/// number shifted left by one), or the slot-sized number of the child table shifted left by one, plus 1, or likewise the
-/// number of the scattered mapping in which it is set.
+/// number shifted left by one), or the slot-sized number of the child table shifted left by one, plus 1, or likewise
+/// the number of the scattered mapping in which it is set.
 #[repr(C, align(8192))]
 pub struct PageTable {
     /// The hardware's entries.

@@ -1,8 +1,9 @@
 //! Scattereds: mappings whose entries are set one by one. Each shows any page of the frame.
 //!
-//! A scattered mapping is one capability, however many entries it has, so pages of one large frame can be mapped anywhere in a
-//! table without a slot and a derivation for each. The shadow entries of a table name its scattered mappings by their number there,
-//! and the table names their slots. So moving the capability takes the same time for any number of entries.
+//! A scattered mapping is one capability, however many entries it has, so pages of one large frame can be mapped
+//! anywhere in a table without a slot and a derivation for each. The shadow entries of a table name its scattered
+//! mappings by their number there, and the table names their slots. So moving the capability takes the same time for
+//! any number of entries.
 //!
 //! ```text
 //!  aux    31      16 15       0      extra  31          12 10    9       8      0
@@ -334,8 +335,9 @@ fn level<A: Arch>(k: &mut Kernel<A>, mapping: &Scattered) -> u8 {
 
 /// Performs `MappingClone`.
 ///
-/// If one of the scattered mappings changes its place or ends at a preemption point, the call ends with `Aborted`, or with the
-/// error that follows from the change; the entries before stay copied, as they do if the thread is deleted there.
+/// If one of the scattered mappings changes its place or ends at a preemption point, the call ends with `Aborted`, or
+/// with the error that follows from the change; the entries before stay copied, as they do if the thread is deleted
+/// there.
 pub fn clone<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (request, [shown, copy]) = decode_clone(k, thread)?;
     let (first, count) = request.entries;
@@ -424,8 +426,8 @@ fn copy_entry<A: Arch>(
     }
 }
 
-/// Does one step of the end of a scattered mapping: clears those of its entries that are among the last of the table. Returns
-/// whether none is left; then the caller empties the slot.
+/// Does one step of the end of a scattered mapping: clears those of its entries that are among the last of the table.
+/// Returns whether none is left; then the caller empties the slot.
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let cap = k.slot(slot).cap;
     let Some(mapping) = Scattered::of(&cap) else { return true };
@@ -459,8 +461,8 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     is_done
 }
 
-/// Does one step of the end of a table's scattered mappings. Returns whether none is left. No entry can be set in a scattered mapping whose
-/// turn has come, and those of the others are cleared when their turn comes.
+/// Does one step of the end of a table's scattered mappings. Returns whether none is left. No entry can be set in a
+/// scattered mapping whose turn has come, and those of the others are cleared when their turn comes.
 pub fn finalise_all<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
     let slots = k.get(table).scattered;
     let Some(slot) = slots.into_iter().find_map(SlotRef::new) else { return true };

@@ -19,7 +19,8 @@ const BASE: u64 = 3 << 39 | 5 << 30 | 7 << 21;
 const OTHER: u64 = BASE + (1 << 21);
 const ROOT: u64 = at(slot::VSPACE);
 
-/// A machine with a frame of 2 MiB and a scattered mapping of it in each of two tables in the first thread's address space.
+/// A machine with a frame of 2 MiB and a scattered mapping of it in each of two tables in the first thread's address
+/// space.
 struct World {
     m: Machine,
     frame: u64,

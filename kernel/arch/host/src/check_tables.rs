@@ -104,8 +104,8 @@ fn check_mapping(k: &mut Kernel<Host>, inventory: &Inventory, live: &FxHashSet<u
     Ok(())
 }
 
-/// Checks that a scattered mapping's table and frame are alive, that the table names it, and that its entries map pages of the
-/// frame with flags that it allows.
+/// Checks that a scattered mapping's table and frame are alive, that the table names it, and that its entries map pages
+/// of the frame with flags that it allows.
 fn check_scattered(
     k: &mut Kernel<Host>,
     inventory: &Inventory,
