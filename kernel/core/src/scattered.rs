@@ -413,13 +413,14 @@ fn copy_entry<A: Arch>(
     shadow: u32,
 ) {
     let arch = k.arch();
-    // SAFETY: both tables live and the index is below 512.
-    unsafe {
-        let entry = arch.restrict_entry(arch.read_entry(from.address(), index), request.mask);
-        arch.write_entry(to.address(), index, entry);
-        if request.restrict {
-            arch.write_entry(from.address(), index, entry);
-        }
+    // SAFETY: the table lives and the index is below 512.
+    let entry = unsafe { arch.read_entry(from.address(), index) };
+    let entry = arch.restrict_entry(entry, request.mask);
+    // SAFETY: as above.
+    unsafe { arch.write_entry(to.address(), index, entry) };
+    if request.restrict {
+        // SAFETY: as above.
+        unsafe { arch.write_entry(from.address(), index, entry) };
     }
     if let Some(one) = k.get(to).shadows.get_mut(index) {
         *one = shadow;
