@@ -1,4 +1,4 @@
-//! Scattereds: mappings whose entries are set one by one. Each shows any page of the frame.
+//! Scattered mappings: their entries are set one by one, and each shows any page of the frame.
 //!
 //! A scattered mapping is one capability, however many entries it has, so pages of one large frame can be mapped
 //! anywhere in a table without a slot and a derivation for each. The shadow entries of a table name its scattered
@@ -6,10 +6,10 @@
 //! any number of entries.
 //!
 //! ```text
-//!  aux    31      16 15       0      extra  31          12 10    9       8      0
-//!        ┌──────────┬──────────┐           ┌──────────────┬──────┬──────┬────────┐
-//!        │ count    │ number   │           │ to be cleared│SCATTERED│ENDING│ 0      │
-//!        └──────────┴──────────┘           └──────────────┴──────┴──────┴────────┘
+//!  aux    31      16 15       0      extra  31          12 11  10        9      8   0
+//!        ┌──────────┬──────────┐           ┌──────────────┬───┬─────────┬──────┬─────┐
+//!        │ count    │ number   │           │ to be cleared│ 0 │SCATTERED│ENDING│ 0   │
+//!        └──────────┴──────────┘           └──────────────┴───┴─────────┴──────┴─────┘
 //! ```
 //! Its deletion clears the entries from the last to the first. From the first step of that on no entry can be set.
 
@@ -24,7 +24,7 @@ use crate::slot::{Cap, Slot, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, cspace, derivation, page_table, preemption_point};
 
-/// Bit of `extra`: the mapping is a scattered mapping.
+/// Bit of `extra`: the mapping is scattered.
 const SCATTERED: u64 = 1 << 10;
 /// Bit of `extra`: the scattered mapping's deletion has begun.
 const ENDING: u64 = 1 << 9;
@@ -39,7 +39,7 @@ const CLEAR_STEP: usize = 32;
 /// Position in `extra` of the number of entries of the table that the deletion has not yet passed.
 const REST_SHIFT: u32 = 12;
 
-/// A decoded scattered mapping capability.
+/// A decoded capability to a scattered mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scattered {
     /// Kernel virtual address of the table.
