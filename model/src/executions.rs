@@ -37,7 +37,7 @@ impl Prepared {
     pub fn new(mut player: Player) -> Prepared {
         let m = &mut player.machine;
         m.forget_suspended();
-        let threads = Inventory::take(&mut m.kernel()).map_or(Vec::new(), |inventory| inventory.threads);
+        let threads = Inventory::take(m.kernel()).map_or(Vec::new(), |inventory| inventory.threads);
         for thread in threads {
             m.thread(thread).kernel_stack_pointer = 0;
         }

@@ -110,12 +110,12 @@ impl Player {
         } else {
             self.call(source);
         }
-        check(&mut self.machine.kernel()).map(|()| true)
+        check(self.machine.kernel()).map(|()| true)
     }
 
     /// Returns true if a thread has a CSpace with a capability in it.
     fn can_call(&mut self, thread: Ref<Thread>) -> bool {
-        !Catalogue::of(&mut self.machine.kernel(), thread).filled.is_empty()
+        !Catalogue::of(self.machine.kernel(), thread).filled.is_empty()
     }
 
     /// Plays an event: time passes, or a line fires, or the thread computes and touches memory.
@@ -146,8 +146,8 @@ impl Player {
     /// Ends the wait or the suspension of a thread that could run, as `ThreadSuspend`, `ThreadResume` and
     /// `AccountSuspend` from outside would.
     fn resume_somebody(&mut self, source: &mut impl Source) {
-        let mut k = self.machine.kernel();
-        let Ok(inventory) = Inventory::take(&mut k) else { return };
+        let k = self.machine.kernel();
+        let Ok(inventory) = Inventory::take(k) else { return };
         let mut able = Vec::new();
         for thread in &inventory.threads[1..] {
             let t = k.get(*thread);
@@ -163,10 +163,10 @@ impl Player {
             return;
         }
         let thread = source.pick(&able);
-        endpoint::cancel(&mut k, thread, Error::Aborted);
-        account::set_suspended(&mut k, thread, false);
+        endpoint::cancel(k, thread, Error::Aborted);
+        account::set_suspended(k, thread, false);
         if matches!(k.get(thread).state, ThreadState::Suspended | ThreadState::Faulted) {
-            scheduler::make_ready(&mut k, thread);
+            scheduler::make_ready(k, thread);
         }
         self.record(|| format!("{thread:?} is resumed from outside"));
         self.machine.reschedule();
@@ -193,7 +193,7 @@ impl Player {
     /// Makes a random system call.
     fn call(&mut self, source: &mut impl Source) {
         let thread = self.machine.current();
-        let known = Catalogue::of(&mut self.machine.kernel(), thread);
+        let known = Catalogue::of(self.machine.kernel(), thread);
         let number = number(source);
         let mut registers: [u64; 13] = std::array::from_fn(|_| argument(source));
         if let Some(operation) = Operation::from_code(number) {
@@ -264,7 +264,7 @@ impl Player {
 }
 
 /// Returns the number of ready threads, the running one included.
-fn count_ready(mut k: Kernel<Host>) -> usize {
+fn count_ready(k: &mut Kernel<Host>) -> usize {
     let mut count = 1;
     for priority in 0..tench_abi::object::PRIORITIES {
         let mut at = k.state().ready[priority].head;

@@ -306,9 +306,9 @@ impl Pair {
         }
         let roots: Vec<usize> = self.world.tables.iter().filter(|(_, t)| t.level == 0).map(|(n, _)| *n).collect();
         for root in roots {
-            let (mut k, object) = (self.machine.kernel(), self.objects[&root]);
-            let register = match page_table::space_register(&mut k, object) {
-                register if register == k.arch().empty_space_register() => page_table::share(&mut k, object),
+            let (k, object) = (self.machine.kernel(), self.objects[&root]);
+            let register = match page_table::space_register(k, object) {
+                register if register == k.arch().empty_space_register() => page_table::share(k, object),
                 register => register,
             };
             for address in &self.visited {

@@ -424,8 +424,8 @@ impl Pair {
     fn compare_cspace(&mut self) {
         for address in self.world.slots.clone() {
             let expected = self.world.cspace.get(&address);
-            let mut k = self.machine.kernel();
-            let found = tench_kernel::cspace::lookup_of(&mut k, self.threads[0].0, address).ok();
+            let k = self.machine.kernel();
+            let found = tench_kernel::cspace::lookup_of(k, self.threads[0].0, address).ok();
             let found = found.map(|slot| k.slot(slot).cap);
             let found = found.filter(|c| matches!(c.kind, Kind::Endpoint | Kind::Notification | Kind::Reply));
             let found = found.map(|cap| (cap.kind, cap.rights, cap.badge));

@@ -3,10 +3,9 @@
 //! Each architecture is one crate with the same file names; the host is one of them. Everything here is a short
 //! mechanism: no decision is made below this trait.
 
-use crate::entry::Outcome;
+use crate::Kernel;
 use crate::object::Ref;
 use crate::thread::Thread;
-use crate::{Kernel, cold};
 use tench_abi::Error;
 use tench_abi::memory::MapFlags;
 use tench_abi::object::CorePower;
@@ -182,10 +181,4 @@ pub unsafe trait Arch: Sized {
     /// Emits a number that outside tools can see in the instruction stream. It costs one no-op. See docs/manual/lab.md.
     #[inline(always)]
     fn marker<const ID: u16>() {}
-
-    /// Performs a rarely used operation for a thread: [`cold::perform`], in a crate that is optimised for size if there
-    /// is one.
-    fn perform_cold(k: &mut Kernel<Self>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-        cold::perform(k, thread)
-    }
 }

@@ -44,12 +44,12 @@ const OBJECTS_BITS: u32 = 20;
 /// Virtual address at which `init` finds the device tree.
 const DEVICE_TREE: u64 = address::PROCESS_INFO + 0x40_0000;
 
-impl<A: Arch> State<A> {
+impl<A: Arch + 'static> State<A> {
     /// Makes a kernel's state of zeroed memory, with an idle thread and nothing else.
     ///
     /// # Safety
     /// `memory` is zeroed, aligned and lives as long as the kernel; `idle` is the address of a zeroed thread object.
-    pub unsafe fn initialise(memory: NonNull<State<A>>, arch: A, idle: usize) -> Option<Kernel<A>> {
+    pub unsafe fn initialise(memory: NonNull<State<A>>, arch: A, idle: usize) -> Option<&'static mut Kernel<A>> {
         // SAFETY: the idle thread's object is there; only its address is used until it is initialised.
         let thread = unsafe { Ref::<Thread>::at(idle + THREAD_OFFSET) }?;
         let field = |offset| memory.as_ptr().cast::<u8>().wrapping_add(offset);
@@ -66,8 +66,8 @@ impl<A: Arch> State<A> {
         // SAFETY: as above.
         unsafe { field(offset_of!(State<A>, timers)).cast::<Timers>().write(Timers::EMPTY) };
         // SAFETY: the state is complete now, and this is its first token.
-        let mut kernel = unsafe { Kernel::from_state(memory) };
-        thread::initialise(&mut kernel, idle);
+        let kernel = unsafe { Kernel::from_state(memory) };
+        thread::initialise(kernel, idle);
         kernel.state().asids[0] = page_table::RESERVED;
         Some(kernel)
     }

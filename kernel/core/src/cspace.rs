@@ -26,6 +26,8 @@ use crate::slot::{Cap, SECOND_LEVEL, Slot, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, delete, derivation, kernel_object, mapping};
 
+const _: () = assert!(Kind::Null as u8 == 0);
+
 /// Log2 of a slot's size in bytes.
 const SLOT_BITS: u32 = SLOT_SIZE.trailing_zeros();
 
@@ -92,14 +94,24 @@ fn root_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Root {
     Root { address: t.cspace_root, slots: t.cspace_slots }
 }
 
+/// Returns the slot at an address of a thread's own CSpace, which may be empty.
+#[inline(always)]
+pub fn own_slot<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option<SlotRef> {
+    root_of(k, thread).slot(k, address)
+}
+
 /// Returns the capability at an address in a thread's CSpace. It is not empty and not being deleted.
 ///
 /// # Errors
 /// `InvalidCapability`.
-#[inline]
 pub fn lookup_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Result<SlotRef, Error> {
-    let root = root_of(k, thread);
-    let slot = root.slot(k, address).ok_or(Error::InvalidCapability)?;
+    find(k, thread, address)
+}
+
+/// As [`lookup_of`], without a call.
+#[inline(always)]
+pub fn find<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Result<SlotRef, Error> {
+    let slot = own_slot(k, thread, address).ok_or(Error::InvalidCapability)?;
     usable(k, slot)
 }
 
@@ -107,7 +119,6 @@ pub fn lookup_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) 
 ///
 /// # Errors
 /// `InvalidCapability`.
-#[inline]
 pub fn lookup<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<SlotRef, Error> {
     let thread = k.current();
     lookup_of(k, thread, address)
@@ -124,7 +135,6 @@ fn usable<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Result<SlotRef, Error> {
 }
 
 /// Returns the root that a *CSpace* argument of the running thread names.
-#[inline]
 fn named_root<A: Arch>(k: &mut Kernel<A>, cspace: u64, rights: Rights) -> Result<Root, Error> {
     if cspace == 0 {
         let thread = k.current();
@@ -146,7 +156,6 @@ fn named_root<A: Arch>(k: &mut Kernel<A>, cspace: u64, rights: Rights) -> Result
 ///
 /// # Errors
 /// `InvalidCapability` if there is no slot; those of the CSpace argument.
-#[inline]
 pub fn slot_in<A: Arch>(k: &mut Kernel<A>, cspace: u64, address: u64, rights: Rights) -> Result<SlotRef, Error> {
     let root = named_root(k, cspace, rights)?;
     root.slot(k, address).filter(|_| address != 0).ok_or(Error::InvalidCapability)
@@ -156,7 +165,6 @@ pub fn slot_in<A: Arch>(k: &mut Kernel<A>, cspace: u64, address: u64, rights: Ri
 ///
 /// # Errors
 /// `InvalidCapability`; those of the CSpace argument.
-#[inline]
 pub fn lookup_in<A: Arch>(k: &mut Kernel<A>, cspace: u64, address: u64, rights: Rights) -> Result<SlotRef, Error> {
     let root = named_root(k, cspace, rights)?;
     let slot = root.slot(k, address).ok_or(Error::InvalidCapability)?;
@@ -174,7 +182,6 @@ fn empty<A: Arch>(k: &mut Kernel<A>, slot: Option<SlotRef>) -> Result<SlotRef, E
 ///
 /// # Errors
 /// `NoSuchSlot`, `SlotOccupied`; those of the CSpace argument.
-#[inline]
 pub fn destination<A: Arch>(k: &mut Kernel<A>, cspace: u64, address: u64) -> Result<SlotRef, Error> {
     let root = named_root(k, cspace, Rights::WRITE)?;
     let slot = root.slot(k, address).filter(|_| address != 0);
@@ -185,7 +192,7 @@ pub fn destination<A: Arch>(k: &mut Kernel<A>, cspace: u64, address: u64) -> Res
 ///
 /// # Errors
 /// `NoSuchSlot`, `SlotOccupied`.
-#[inline]
+#[inline(always)]
 pub fn destination_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Result<SlotRef, Error> {
     let root = root_of(k, thread);
     let slot = root.slot(k, address).filter(|_| address != 0);
@@ -196,16 +203,21 @@ pub fn destination_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: 
 ///
 /// # Errors
 /// Those of [`destination`]; `NoSuchSlot` also if the node ends before the last of them.
-#[inline]
 pub fn destinations<A: Arch>(k: &mut Kernel<A>, cspace: u64, first: u64, count: usize) -> Result<SlotRef, Error> {
+    if count == 1 {
+        return destination(k, cspace, first);
+    }
     let root = named_root(k, cspace, Rights::WRITE)?;
     let node = root.node(k, first).filter(|_| first != 0).ok_or(Error::NoSuchSlot)?;
     let index = index_in_node(first);
     let slots = k.get(node).get(index..index + count).ok_or(Error::NoSuchSlot)?;
-    // Eight at a time: there can be 256 slots, and interrupts are off.
+    // Eight at a time: there can be 256 slots, and interrupts are off. `Kind::Null` is 0.
     let (eights, rest) = slots.as_chunks::<8>();
-    let kinds = |slots: &[Slot]| slots.iter().fold(Kind::Null as u8, |all, slot| all | slot.cap.kind as u8);
-    if eights.iter().any(|eight| kinds(eight) != Kind::Null as u8) || kinds(rest) != Kind::Null as u8 {
+    let is_empty = |[a, b, c, d, e, f, g, h]: &[Slot; 8]| {
+        let first = a.cap.kind as u8 | b.cap.kind as u8 | c.cap.kind as u8 | d.cap.kind as u8;
+        first | e.cap.kind as u8 | f.cap.kind as u8 | g.cap.kind as u8 | h.cap.kind as u8 == 0
+    };
+    if !eights.iter().all(is_empty) || !rest.iter().all(|slot| slot.cap.kind == Kind::Null) {
         return Err(Error::SlotOccupied);
     }
     k.slot_at(node.address() + (index << SLOT_BITS)).ok_or(Error::NoSuchSlot)
@@ -219,7 +231,7 @@ pub fn neighbour(slot: SlotRef, i: usize) -> Option<SlotRef> {
 
 /// Returns a copy of `cap` that is marked as derived.
 #[inline(always)]
-fn duplicate(cap: &Cap) -> Cap {
+pub fn duplicate(cap: &Cap) -> Cap {
     let kept = flag::CALLABLE | flag::RECEIVABLE | flag::DEVICE | flag::PRESERVED;
     Cap { flags: cap.flags & kept, extra: 0, ..*cap }
 }
@@ -238,7 +250,7 @@ fn copyable<A: Arch>(k: &mut Kernel<A>, source: SlotRef) -> Result<Cap, Error> {
 ///
 /// # Errors
 /// `NotCopyable`.
-#[inline]
+#[inline(always)]
 pub fn copy_to<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: SlotRef) -> Result<(), Error> {
     let cap = copyable(k, source)?;
     derivation::insert_equal(k, source, destination, &cap);
@@ -246,7 +258,7 @@ pub fn copy_to<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: SlotRef
 }
 
 /// Moves a usable capability to an empty slot.
-#[inline]
+#[inline(always)]
 pub fn move_to<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: SlotRef) -> Result<(), Error> {
     derivation::replace(k, source, destination);
     if k.slot(destination).cap.kind as u8 == Kind::Mapping as u8 {
@@ -278,7 +290,6 @@ pub fn move_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
 }
 
 /// Decodes the arguments that `Copy`, `Mint` and `Move` share.
-#[inline]
 fn source_and_destination<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,

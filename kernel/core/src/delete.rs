@@ -14,14 +14,13 @@ mod past_exports;
 use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument};
-use crate::mapping::Mapping;
 use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::preemption_point::Passed;
 use crate::slot::{Cap, Slot, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{
     Arch, Kernel, cspace, derivation, endpoint, interrupt, kernel_object, mapping, notification, page_table,
-    preemption_point, reply, scattered, scheduling_context, thread,
+    preemption_point, reply, scheduling_context, thread,
     tree::{self, runs},
 };
 
@@ -56,7 +55,6 @@ const END_USE_COST: isize = 900;
 
 /// Returns whether the rest of the budget pays for a step. If not, the step is not begun, and a preemption point is
 /// due.
-#[inline(always)]
 fn affords(budget: &mut isize, cost: isize) -> bool {
     let is_paid = cost <= *budget;
     if !is_paid {
@@ -96,7 +94,6 @@ impl PreemptionPoints {
     /// # Errors
     /// `Unfinished` if the operation may pass no more. `Aborted` if the running thread has deleted itself: it must stop
     /// at once.
-    #[inline(always)]
     fn pass<A: Arch>(&mut self, k: &mut Kernel<A>) -> Result<bool, Error> {
         if self.0 == 0 {
             return Err(Error::Unfinished);
@@ -115,10 +112,7 @@ pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
     let sees_addresses = kernel_object::may_see_addresses(k, thread, 2)?;
     let (cspace, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let slot = full_slot(k, cspace, address)?;
-    let deleted = match delete_first(k, slot) {
-        Some(deleted) => deleted,
-        None => delete_named(k, slot, (cspace, address), PreemptionPoints::ALL)?,
-    };
+    let deleted = delete_named(k, slot, (cspace, address), PreemptionPoints::ALL)?;
     Ok(report(k, thread, deleted, sees_addresses))
 }
 
@@ -132,14 +126,12 @@ pub fn delete_part_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Resu
 }
 
 /// Returns the slot at an address, which has to hold a capability.
-#[inline(always)]
 fn full_slot<A: Arch>(k: &mut Kernel<A>, cspace: u64, address: u64) -> Result<SlotRef, Error> {
     let slot = cspace::slot_in(k, cspace, address, Rights::WRITE)?;
     if k.slot(slot).cap.kind as u8 == Kind::Null as u8 { Err(Error::InvalidCapability) } else { Ok(slot) }
 }
 
 /// Writes the results of a deletion: the address of the memory that became free, if the running thread may learn it.
-#[inline(always)]
 fn report<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deleted: Deleted, sees_addresses: bool) -> Outcome {
     match deleted {
         Deleted::NotLast => Outcome::Done,
@@ -174,46 +166,6 @@ pub fn delete<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Result<Deleted, Erro
     })
 }
 
-/// Deletes a capability that needs no preemption point: one of several, or the last to something small.
-#[inline(always)]
-fn delete_first<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<Deleted> {
-    let cap = &k.slot(slot).cap;
-    let (kind, flags, object, size_bits) = (cap.kind, cap.flags, cap.object, cap.size_bits);
-    if flags & (flag::EMBEDDED | flag::ZOMBIE) != 0 {
-        return None;
-    }
-    if kind as u8 == Kind::Mapping as u8 {
-        return delete_mapping(k, slot);
-    }
-    let (others, small) = if kind as u8 == Kind::Untyped as u8 {
-        (derivation::first_child(k, slot).is_some(), true)
-    } else {
-        let found = derivation::neighbours(k, slot);
-        let others = found.sibling;
-        (others, others || kind as u8 == Kind::Frame as u8 && !found.mapping)
-    };
-    if !small {
-        return None;
-    }
-    derivation::remove(k, slot);
-    if others {
-        return Some(Deleted::NotLast);
-    }
-    Some(Deleted::Freed { address: k.physical(object), size_bits })
-}
-
-/// Deletes a mapping that takes no longer than one step.
-#[inline]
-fn delete_mapping<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<Deleted> {
-    let cap = &k.slot(slot).cap;
-    if scattered::is_scattered(cap) || Mapping::of(cap).count > mapping::STEP {
-        return None;
-    }
-    mapping::finalise_row(k, slot);
-    derivation::remove_follower(k, slot);
-    Some(Deleted::Freed { address: 0, size_bits: 0 })
-}
-
 /// Deletes with preemption points. `find` looks the slot up again after each.
 #[inline(never)]
 fn delete_in_steps<A: Arch>(
@@ -223,7 +175,8 @@ fn delete_in_steps<A: Arch>(
     find: &mut dyn FnMut(&mut Kernel<A>) -> Option<SlotRef>,
 ) -> Result<Deleted, Error> {
     let cap = k.slot(slot).cap;
-    let last = is_zombie(&cap) || derivation::is_last(k, slot);
+    let has_children = cap.kind == Kind::Untyped && derivation::first_child(k, slot).is_some();
+    let last = is_zombie(&cap) || derivation::is_last(k, slot) && !has_children;
     let mut slot = slot;
     let mut budget = BUDGET;
     loop {
@@ -275,7 +228,6 @@ enum Scope {
 
 impl Scope {
     /// Returns the scope of revoking a capability.
-    #[inline]
     fn of(cap: &Cap) -> Scope {
         if matches!(cap.kind, Kind::Untyped) {
             Scope::Memory(derivation::end_address(cap))
@@ -372,7 +324,6 @@ fn revoke_within<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, points: &mut P
 
 /// Removes children of an untyped, which ends at `end`, from the first on, as long as they are frame capabilities
 /// without mappings, and until a preemption point is due. This is the bulk of most revocations. Returns the next child.
-#[inline]
 fn remove_pages<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, end: usize, budget: &mut isize) -> Option<SlotRef> {
     let mut at = tree::next(k, untyped);
     let mut removed = 0;
@@ -428,14 +379,12 @@ fn is_zombie(cap: &Cap) -> bool {
 }
 
 /// Does one bounded step of emptying a slot that is not empty.
-#[inline]
 fn step<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> Step {
     if containers::is_last(k, slot) { containers::empty(k, slot, budget) } else { remove_simple(k, slot, budget) }
 }
 
 /// Returns the first mapping of the frame in `slot`, if `slot` holds the frame's last capability; otherwise another
 /// capability to the frame comes next.
-#[inline(always)]
 fn first_mapping<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<SlotRef> {
     let Slot { cap, links } = k.slot(slot);
     let (object, next) = (cap.object, SlotRef::new(links.next)?);
@@ -444,7 +393,6 @@ fn first_mapping<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<SlotRef> {
 }
 
 /// Prepares a slot for being emptied. Returns `false` if its capability is exported and has to stay.
-#[inline(always)]
 fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     k.slot(slot).cap.flags & flag::EMBEDDED == 0 || unbind_embedded(k, slot)
 }
@@ -540,7 +488,6 @@ fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bo
 }
 
 /// Applies a step to the object at an address.
-#[inline(always)]
 fn end_of<T>(object: usize, step: impl FnOnce(Ref<T>) -> bool) -> bool {
     // SAFETY: callers have the address from a capability of the kind that belongs to `T`, which still exists.
     unsafe { Ref::at(object) }.is_none_or(step)

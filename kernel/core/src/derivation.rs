@@ -76,7 +76,6 @@ pub const fn badge(cap: &Cap) -> u64 {
 }
 
 /// Returns whether `a` comes before `b`, or they are equal in order.
-#[inline]
 fn in_order(a: &Cap, b: &Cap) -> bool {
     if a.object != b.object {
         return a.object < b.object;
@@ -102,7 +101,7 @@ fn equal(a: &Cap, b: &Cap) -> bool {
 }
 
 /// Fills an empty slot with a capability to a new object, in a gap that the caller has found.
-#[inline]
+#[inline(always)]
 pub fn insert<A: Arch>(k: &mut Kernel<A>, gap: Gap, destination: SlotRef, cap: &Cap) {
     k.slot(destination).cap = *cap;
     tree::insert(k, destination, gap);
@@ -112,7 +111,6 @@ pub fn insert<A: Arch>(k: &mut Kernel<A>, gap: Gap, destination: SlotRef, cap: &
 /// adjacent:
 /// `cap` and those after it. They become one run, with the frame that comes directly after them if that is in the slot
 /// behind. The caller has found the gap.
-#[inline]
 pub fn insert_run<A: Arch>(k: &mut Kernel<A>, gap: Gap, (first, count): (SlotRef, usize), cap: &Cap) {
     let mut slot = first;
     for i in 0..count {
@@ -134,7 +132,6 @@ pub fn insert_run<A: Arch>(k: &mut Kernel<A>, gap: Gap, (first, count): (SlotRef
 }
 
 /// Returns whether a capability is to the frame that continues a run.
-#[inline]
 fn goes_on(expected: &Cap, cap: &Cap) -> bool {
     matches!(cap.kind, Kind::Frame) && cap.object == expected.object && cap.size_bits == expected.size_bits
 }
@@ -174,7 +171,7 @@ pub fn insert_equal<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: Sl
 
 /// Fills an empty slot with the capability to a mapping of the frame in slot `frame`. Its place is behind all
 /// capabilities to the frame, in most cases directly behind this one.
-#[inline]
+#[inline(always)]
 pub fn insert_mapping<A: Arch>(k: &mut Kernel<A>, frame: SlotRef, destination: SlotRef, cap: &Cap) {
     let last = match tree::next(k, frame) {
         Some(next) if is_copy(k, next, cap.object) => last_of_frame(k, frame),
@@ -201,7 +198,6 @@ fn first_equal<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> (SlotRef, Option<Sl
 
 /// Returns the capability for the object at `object` in the run of the frame in slot `first`, which reaches so far; in
 /// other cases `first`.
-#[inline]
 fn member_at<A: Arch>(k: &mut Kernel<A>, first: SlotRef, object: usize) -> SlotRef {
     let Cap { object: start, size_bits, .. } = k.slot(first).cap;
     if object <= start || k.slot(first).links.continues == 0 {
@@ -211,7 +207,6 @@ fn member_at<A: Arch>(k: &mut Kernel<A>, first: SlotRef, object: usize) -> SlotR
 }
 
 /// Returns the last capability in the order before a gap that [`tree::gap`] has found.
-#[inline]
 fn last_before<A: Arch>(k: &mut Kernel<A>, (_, behind): Gap) -> Option<SlotRef> {
     match behind {
         Some(behind) => tree::previous(k, behind),
@@ -229,13 +224,13 @@ fn last_of_frame<A: Arch>(k: &mut Kernel<A>, frame: SlotRef) -> SlotRef {
 }
 
 /// Returns whether the capability in a slot is in a run of several.
-#[inline]
+#[inline(always)]
 pub fn is_in_run<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     runs::is_in_run(k, slot)
 }
 
 /// Takes the capability in a slot out of its run. Returns whether it was in one.
-#[inline]
+#[inline(always)]
 pub fn leave_run<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let was_in_run = is_in_run(k, slot);
     if was_in_run {
@@ -268,13 +263,12 @@ fn prepare_removal<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
 }
 
 /// Returns whether removing the capability in a slot divides a run.
-#[inline(always)]
 pub fn divides_run<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     runs::is_in_run(k, slot) && !runs::is_removable(k, slot)
 }
 
 /// Moves a capability to an empty slot. Its place in the order does not change.
-#[inline]
+#[inline(always)]
 pub fn replace<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
     leave_run(k, from);
     let cap = core::mem::replace(&mut k.slot(from).cap, Cap::NULL);
@@ -296,7 +290,7 @@ pub fn remove<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
 }
 
 /// Empties a slot that is not the only one for its object, nor first in the tree.
-#[inline]
+#[inline(always)]
 pub fn remove_follower<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     tree::unfollow(k, slot);
     k.slot(slot).cap = Cap::NULL;
@@ -357,7 +351,6 @@ pub fn has_equal<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
 }
 
 /// Returns whether no other capability names the object.
-#[inline]
 pub fn is_last<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     // Capabilities of these kinds are unique: a neighbour of equal address and kind is a parent, a child, or another
     // mapping.
@@ -365,7 +358,6 @@ pub fn is_last<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
 }
 
 /// Returns the capability after an untyped's, if it is one of its children.
-#[inline]
 pub fn first_child<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef) -> Option<SlotRef> {
     let end = end_address(&k.slot(untyped).cap);
     let next = tree::next(k, untyped)?;
@@ -374,7 +366,6 @@ pub fn first_child<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef) -> Option<SlotR
 
 /// Returns the gap in the order for an object in `start..range_end`, inside an untyped; `None` if a capability derived
 /// from the untyped lies in that range.
-#[inline]
 pub fn find_gap<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, start: usize, range_end: usize) -> Option<Gap> {
     let Cap { object, badge, extra, .. } = k.slot(untyped).cap;
     let marks = badge.max(extra);

@@ -60,7 +60,6 @@ pub fn moves_out_of_run<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Ta
 }
 
 /// Returns whether any of the capabilities that a thread's IPC buffer names is to be moved.
-#[inline]
 pub fn moves<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     Buffer::of(k, thread).is_some_and(Buffer::names_moves)
 }
@@ -76,19 +75,16 @@ fn moved<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, i: usize) -> Option<Sl
 
 /// Prepares a message for being moved, before anything is decided. Returns whether the thread still exists: there can
 /// be a preemption point.
-#[inline]
 pub fn prepare_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> bool {
     tag.0 & 0xf00 == 0 || leave_runs(k, thread, tag)
 }
 
 /// Returns the deadline of a call, if its tag says that there is one.
-#[inline]
 pub fn deadline<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> Option<u64> {
     if tag.0 & Tag::DEADLINE != 0 { Some(k.get(thread).registers.x[12]) } else { None }
 }
 
 /// Returns whether a receiver's tag marks the deadline as an alarm.
-#[inline]
 const fn is_alarm(tag: Tag) -> bool {
     tag.0 & (Tag::DEADLINE | Tag::ALARM) == Tag::DEADLINE | Tag::ALARM
 }
@@ -379,6 +375,7 @@ pub fn cancel<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
 
 /// Ends a thread's wait of any kind with an error, and suspends the thread, unless it waited in a fault: then it stays
 /// stopped.
+#[inline(always)]
 pub fn cancel_and_suspend<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
     end_wait(k, thread, error, |k, thread| k.get(thread).state = ThreadState::Suspended);
 }
@@ -464,7 +461,6 @@ fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Threa
 }
 
 /// Moves words and capabilities, and writes the receiver's tag.
-#[inline]
 pub fn transfer_message<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, tag: Tag) {
     if tag.0 & 0xfff > REGISTER_WORDS as u64 {
         return transfer_long(k, sender, receiver, tag);
@@ -514,20 +510,13 @@ const fn without_rest(tag: Tag) -> Tag {
 }
 
 /// Moves the words in registers. Registers beyond the message's length become 0.
-#[inline]
 fn transfer_registers<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, length: usize) {
-    if length < REGISTER_WORDS {
-        let words: [u64; REGISTER_WORDS] = core::array::from_fn(|i| k.get(sender).registers.x[i + 2]);
-        let x = &mut k.get(receiver).registers.x;
-        for (i, word) in words.iter().enumerate() {
-            x[i + 2] = if i < length { *word } else { 0 };
-        }
-    } else {
-        let from = (&raw const k.get(sender).registers.x[2]).addr();
-        let to = (&raw mut k.get(receiver).registers.x[2]).addr();
-        // SAFETY: eight registers in each of two threads, or in one; nobody has a reference to them.
-        unsafe { k.arch().copy(from, to, REGISTER_WORDS) };
-    }
+    let from = (&raw const k.get(sender).registers.x[2]).addr();
+    let to = (&raw mut k.get(receiver).registers.x[2]).addr();
+    // SAFETY: eight registers in each of two threads, or in one; nobody has a reference to them.
+    unsafe { k.arch().copy(from, to, REGISTER_WORDS) };
+    let words = &mut k.get(receiver).registers.x[2..2 + REGISTER_WORDS];
+    words.iter_mut().skip(length).for_each(|word| *word = 0);
 }
 
 /// Copies or moves the message's capabilities into the slots that the receiver offers, in order. Stops at the first
@@ -548,6 +537,7 @@ fn transfer_caps<A: Arch>(
 }
 
 /// Transfers one capability.
+#[inline(always)]
 fn transfer_cap<A: Arch>(
     k: &mut Kernel<A>,
     sender: Ref<Thread>,
@@ -555,7 +545,7 @@ fn transfer_cap<A: Arch>(
     source: u32,
     offered: u32,
 ) -> Result<(), Error> {
-    let source_slot = cspace::lookup_of(k, sender, u64::from(source & !IpcBuffer::MOVE))?;
+    let source_slot = cspace::find(k, sender, u64::from(source & !IpcBuffer::MOVE))?;
     if offered == 0 {
         return Err(Error::NoSuchSlot);
     }

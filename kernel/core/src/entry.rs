@@ -7,12 +7,11 @@ use tench_abi::fault::{Class, Report};
 use tench_abi::object::entry_path;
 use tench_abi::{Error, Kind, Operation, Rights};
 
-use crate::cold::Handlers;
 use crate::object::Ref;
 use crate::slot::SlotRef;
 use crate::thread::{Thread, blocker};
 use crate::{
-    Arch, Kernel, account, cold, cspace, delete, endpoint, fast, fault, frame, interrupt, latency_tracer, mapping,
+    Arch, Kernel, account, cspace, delete, endpoint, fast, fault, frame, interrupt, latency_tracer, mapping,
     notification, page_table, remote, reply, scattered, scheduler, scheduling_context, thread, untyped,
 };
 
@@ -27,7 +26,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// Writes a success with these results (at most 8) from `x1` on, and clears the rest of `x0`..`x10`.
-    #[inline]
     pub fn results<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, values: &[u64]) -> Outcome {
         let x = &mut k.get(thread).registers.x;
         clear(x);
@@ -46,13 +44,20 @@ const RESULT_REGISTERS: usize = 11;
 pub fn clear(x: &mut [u64; 31]) {
     let first = x.as_mut_ptr().cast::<u128>();
     debug_assert!(first.is_aligned(), "registers are what a thread begins with");
-    for pair in 0..RESULT_REGISTERS / 2 {
+    let clear_two = |pair: usize| {
         // SAFETY: two of the registers.
         let two = unsafe { first.add(pair) };
         // SAFETY: as above, and they are aligned. Volatile, because the compiler would call a routine that fills
         // memory, which for so few words takes five times as long.
         unsafe { two.write_volatile(0) };
-    }
+    };
+    // Not a loop, which takes as many instructions again.
+    const _: () = assert!(RESULT_REGISTERS == 11);
+    clear_two(0);
+    clear_two(1);
+    clear_two(2);
+    clear_two(3);
+    clear_two(4);
     x[RESULT_REGISTERS - 1] = 0;
 }
 
@@ -63,7 +68,7 @@ pub fn argument<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, i: usize) -> u6
 }
 
 /// Returns the slot that `x0` names, if its capability is of this kind and has these rights.
-#[inline]
+#[inline(always)]
 pub fn capability_slot<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
@@ -76,9 +81,9 @@ pub fn capability_slot<A: Arch>(
 
 /// Returns the slot at an address in the running thread's CSpace, if its capability is of this kind and has these
 /// rights.
-#[inline]
 pub fn slot_at<A: Arch>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rights) -> Result<SlotRef, Error> {
-    let slot = cspace::lookup(k, address)?;
+    let thread = k.current();
+    let slot = cspace::find(k, thread, address)?;
     let cap = &k.slot(slot).cap;
     if cap.kind != kind {
         return Err(Error::WrongType);
@@ -90,7 +95,7 @@ pub fn slot_at<A: Arch>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rig
 }
 
 /// Returns the object that `x0` names. `T` is the type that belongs to `kind`.
-#[inline]
+#[inline(always)]
 pub fn capability<A: Arch, T>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
@@ -103,7 +108,6 @@ pub fn capability<A: Arch, T>(
 
 /// Returns the object of the capability at an address in the running thread's CSpace. `T` is the type that belongs to
 /// `kind`.
-#[inline]
 pub fn capability_at<A: Arch, T>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rights) -> Result<Ref<T>, Error> {
     let slot = slot_at(k, address, kind, rights)?;
     // SAFETY: a live capability of `kind` names an object of the type that goes with it.
@@ -111,7 +115,6 @@ pub fn capability_at<A: Arch, T>(k: &mut Kernel<A>, address: u64, kind: Kind, ri
 }
 
 /// Performs a system call of the running thread, whose `x0`..`x12` are saved. Returns the thread that runs next.
-#[inline]
 pub fn system_call<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     let thread = k.current();
     let outcome = dispatch(k, thread);
@@ -120,7 +123,6 @@ pub fn system_call<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
 }
 
 /// Writes the outcome of a system call into the registers of its thread.
-#[inline]
 fn finish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, outcome: Result<Outcome, Error>) {
     let code = match outcome {
         Ok(Outcome::Written) => return,
@@ -135,19 +137,14 @@ fn finish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, outcome: Result<Outco
 }
 
 /// A function that performs an operation for a thread.
-pub(crate) type Handler<A> = fn(&mut Kernel<A>, Ref<Thread>) -> Result<Outcome, Error>;
+type Handler<A> = fn(&mut Kernel<A>, Ref<Thread>) -> Result<Outcome, Error>;
 
 /// The table of operations, by number.
-pub(crate) struct Table<A>(core::marker::PhantomData<A>);
+struct Table<A>(core::marker::PhantomData<A>);
 
 impl<A: Arch> Table<A> {
-    /// The handlers to which a system call leads at once.
-    const HANDLERS: Handlers<A> = cold::replace(Self::ALL, A::perform_cold, true);
-    /// The handlers of rarely used operations.
-    pub(crate) const COLD: Handlers<A> = cold::replace(Self::ALL, unknown::<A>, false);
-
-    const ALL: Handlers<A> = {
-        let mut table: Handlers<A> = [unknown::<A>; Operation::LIMIT];
+    const HANDLERS: [Handler<A>; Operation::LIMIT] = {
+        let mut table: [Handler<A>; Operation::LIMIT] = [unknown::<A>; Operation::LIMIT];
         table[Operation::Call as usize] = endpoint::call::<A>;
         table[Operation::ReplyReceive as usize] = endpoint::reply_receive::<A>;
         table[Operation::Receive as usize] = endpoint::receive_call::<A>;
@@ -218,7 +215,7 @@ impl<A: Arch> Table<A> {
 }
 
 /// Fails a system call with an unknown number.
-pub(crate) fn unknown<A: Arch>(k: &mut Kernel<A>, _: Ref<Thread>) -> Result<Outcome, Error> {
+fn unknown<A: Arch>(k: &mut Kernel<A>, _: Ref<Thread>) -> Result<Outcome, Error> {
     latency_tracer::entered(k, entry_path::UNKNOWN);
     Err(Error::UnknownOperation)
 }
@@ -230,7 +227,6 @@ fn give_way<A: Arch>(k: &mut Kernel<A>, _: Ref<Thread>) -> Result<Outcome, Error
 }
 
 /// Performs the operation that `x10` names.
-#[inline]
 fn dispatch<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let number = argument(k, thread, 10);
     match Table::<A>::HANDLERS.get(number as usize) {
@@ -241,7 +237,6 @@ fn dispatch<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, 
 
 /// Handles an interrupt that arrived in user mode, with all registers of the running thread saved. Returns the thread
 /// that runs next.
-#[inline]
 pub fn user_interrupt<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     if let Some((notification, bits)) = interrupt::serve(k) {
         let thread = k.current();
@@ -269,7 +264,6 @@ pub fn idle<A: Arch>(k: &mut Kernel<A>) {
 }
 
 /// Handles an interrupt on behalf of the idle thread. Returns the thread that runs next.
-#[inline]
 fn wake_somebody<A: Arch>(k: &mut Kernel<A>, idle: Ref<Thread>) -> Ref<Thread> {
     if let Some((notification, bits)) = interrupt::serve(k) {
         if let Some(waiter) = fast::wake_alone(k, idle, notification, bits) {

@@ -1,7 +1,7 @@
 //! Fast paths. The two that matter most are a call to a waiting server, and the reply that waits for the next call.
 //!
 //! The others are small: a signal, with or without a waiting thread; waiting for a signal or a message; `Yield` to an
-//! equal; a call through an empty slot.
+//! equal; a call through an empty slot; [copying and deleting](capabilities) a capability; [mapping](mappings) a page.
 //!
 //! Each function does all checks first and writes nothing meanwhile; then it commits. [`Fast::Slow`] means "take the
 //! slow path", which handles every case, these included; a fast path is only the commonest case of the slow path, in
@@ -9,7 +9,9 @@
 //! may name one), and that the partner is in the expected state and can run at once. Words beyond the registers, and
 //! capabilities, are delivered at the end.
 
+pub mod capabilities;
 pub mod faults;
+pub mod mappings;
 pub mod special;
 
 use core::hint::cold_path;
@@ -23,7 +25,7 @@ use crate::helping::heights;
 use crate::object::{Endpoint, Notification, Ref, Reply};
 use crate::slot::{Slot, flag};
 use crate::thread::{HEIGHT_UNIT, Thread, ThreadState, blocker};
-use crate::{Arch, Kernel, cspace, endpoint, fault, float, helping, interrupt, notification, scattered, scheduler};
+use crate::{Arch, Kernel, cspace, endpoint, fault, float, helping, interrupt, notification, scheduler};
 
 /// The thread that runs next, with its message.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +45,8 @@ pub enum Fast {
     HandOff(Handoff),
     /// The thread continues with this in `x0` (0 or an error code) and zeroes in `x1`..`x10`.
     Return(u64),
+    /// The thread continues with 0 in `x0`, these in `x1`..`x3`, and zeroes in `x4`..`x10`.
+    Results([u64; 3]),
     /// This thread runs next, with the registers saved in it; those of the previous thread are saved, too.
     Resume(Ref<Thread>),
     /// Like `Resume`, but the thread has to [begin](scheduler::begin) before it runs.
@@ -58,6 +62,11 @@ pub enum Fast {
 
 /// Result of a call through a slot that is empty or does not exist.
 const INVALID: Fast = Fast::Return(Error::InvalidCapability as u64);
+
+impl Fast {
+    /// Success without results.
+    pub const DONE: Fast = Fast::Return(0);
+}
 
 /// Returns the slot at `address` in the CSpace of `thread`, if it exists.
 #[inline(always)]
@@ -419,16 +428,7 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> 
     }
     // ── Point of no return ──
     n.word |= bits;
-    Fast::Return(0)
-}
-
-/// Fast path of `MappingSet`, if the slot exists.
-#[inline(always)]
-pub fn set_entry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, first: u64) -> Fast {
-    match slot(k, thread, address) {
-        Some(slot) => scattered::set_fast(k, thread, slot, first),
-        None => INVALID,
-    }
+    Fast::DONE
 }
 
 /// Fast path of `Signal` to a doorbell, if the slot holds one.
@@ -441,7 +441,7 @@ pub fn notify<A: Arch>(k: &mut Kernel<A>, slot: Ref<Slot>) -> Fast {
     let doorbell = cap.object;
     // ── Point of no return ──
     interrupt::notify(k, doorbell);
-    Fast::Return(0)
+    Fast::DONE
 }
 
 /// Wakes and returns the first thread that waits for a notification, if it can run at once. On `None`, nothing was
@@ -471,7 +471,6 @@ pub fn wake<A: Arch>(
 
 /// Wakes and returns the first thread that waits for a notification, or the bound thread, from the idle thread while no
 /// other thread is ready. The woken thread must have no budget and no deadline. On `None`, nothing was written.
-#[inline]
 pub fn wake_alone<A: Arch>(
     k: &mut Kernel<A>,
     idle: Ref<Thread>,
@@ -589,7 +588,7 @@ pub fn give_way<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Fast {
         return Fast::Slow;
     }
     if i32::from(priority) != k.state().highest_ready {
-        return Fast::Return(0);
+        return Fast::DONE;
     }
     let Some(first) = scheduler::first_unlimited(k, priority) else { return Fast::Slow };
     // ── Point of no return ──

@@ -149,7 +149,6 @@ pub fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<T
 }
 
 /// Writes the message of a fault, other than a foreign system call, into the receiver's registers.
-#[inline(always)]
 pub fn transfer_report<A: Arch>(k: &mut Kernel<A>, receiver: Ref<Thread>, report: &Report) {
     let words = [report.class, report.address, report.instruction, report.syndrome, 0, 0, 0, 0];
     let x = &mut k.get(receiver).registers.x;
@@ -189,13 +188,11 @@ pub fn apply_reply<A: Arch>(
 }
 
 /// Returns whether a reply lets the thread continue, with its registers as they are but for a result.
-#[inline]
 pub const fn lets_go_on(tag: Tag) -> bool {
     tag.label() == label::RESUME || (tag.label() == label::RESULT && tag.length() > 0)
 }
 
 /// Checks that a reply to `caller`, if that is a reply to a fault, brings what it promises.
-#[inline]
 pub fn check_reply<A: Arch>(
     k: &mut Kernel<A>,
     caller: Option<Ref<Thread>>,
@@ -211,7 +208,6 @@ pub fn check_reply<A: Arch>(
 
 /// Ends a thread's wait in a fault. If the fault reported a budget, and the thread has a context without a budget
 /// meanwhile, the report is forgotten.
-#[inline]
 pub const fn forget(t: &mut Thread) {
     t.blockers &= !blocker::FAULT;
     if t.blockers & blocker::BUDGETED == 0 {
@@ -220,7 +216,6 @@ pub const fn forget(t: &mut Thread) {
 }
 
 /// Applies a reply that lets the thread continue, except that the caller makes the thread ready.
-#[inline]
 pub fn apply_resuming_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<Thread>, tag: Tag) {
     let word = k.get(handler).registers.x[2];
     let t = k.get(thread);

@@ -42,7 +42,6 @@ pub fn is_there<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
 
 /// Switches the unit on for a thread that is about to run if its registers are still in it. If not, they are exchanged
 /// once the thread uses the unit: what chose the thread may have taken long.
-#[inline]
 pub fn go_on_if_there<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if is_there(k, thread) {
         k.arch().float_enable(true);
@@ -71,7 +70,6 @@ pub fn disown<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 }
 
 /// Switches the unit off, at the latest when the running thread is left that uses it.
-#[inline]
 pub fn stop<A: Arch>(k: &mut Kernel<A>) {
     k.arch().float_enable(false);
 }

@@ -29,7 +29,6 @@ struct Request {
 }
 
 /// Does all checks except those of the entries and the destination. Returns the frame's slot and the request.
-#[inline(always)]
 fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, Request), Error> {
     let slot = capability_slot(k, thread, Kind::Frame, Rights::READ)?;
     let [address, first, count, offset, flags] = {
@@ -67,15 +66,7 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, R
     Ok((slot, Request { table, level, entries, cap, maintain }))
 }
 
-/// Does the same checks, for operations with preemption points.
-#[cold]
-#[inline(never)]
-fn decode_again<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, Request), Error> {
-    decode(k, thread)
-}
-
 /// Checks that `count` entries from `first` on are free.
-#[inline]
 fn check_free<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, first: usize, count: usize) -> Result<(), Error> {
     if count == 1 {
         let is_free = k.get(table).shadows.get(first).is_some_and(|shadow| *shadow == 0);
@@ -89,7 +80,6 @@ fn check_free<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, first: usize, c
 }
 
 /// Fills `step` entries, from entry `done` of the mapping in `slot` on.
-#[inline(always)]
 fn fill<A: Arch>(k: &mut Kernel<A>, r: &Request, slot: SlotRef, done: usize, step: usize) {
     let size = 1u64 << entry_bits(r.level);
     let mapping = Mapping::of(&r.cap);
@@ -106,24 +96,7 @@ fn fill<A: Arch>(k: &mut Kernel<A>, r: &Request, slot: SlotRef, done: usize, ste
 /// If an object that the call names changes at a preemption point, the call ends with `Aborted`, or with the error that
 /// follows from the change, and the mapping keeps the entries mapped so far.
 pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let (source, request) = decode(k, thread)?;
-    let (first, count) = request.entries;
-    if count > STEP || request.maintain {
-        return map_in_steps(k, thread);
-    }
-    check_free(k, request.table, first, count)?;
-    let address = argument(k, thread, 6);
-    let slot = cspace::destination(k, 0, address)?;
-    // ── Point of no return ──
-    derivation::insert_mapping(k, source, slot, &request.cap);
-    fill(k, &request, slot, 0, count);
-    Ok(Outcome::Done)
-}
-
-/// Performs a `FrameMap` of many entries, or of memory that has to be made coherent, with preemption points.
-#[inline(never)]
-fn map_in_steps<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let (mut source, request) = decode_again(k, thread)?;
+    let (mut source, request) = decode(k, thread)?;
     let (first, count) = request.entries;
     check_free(k, request.table, first, count)?;
     let address = argument(k, thread, 6);
@@ -133,7 +106,7 @@ fn map_in_steps<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
         if !prepare(k, thread, &request, flags)? {
             return Ok(Outcome::Written);
         }
-        (source, _) = decode_again(k, thread)?;
+        (source, _) = decode(k, thread)?;
         check_free(k, request.table, first, count)?;
         slot = cspace::destination(k, 0, address)?;
     }
@@ -148,7 +121,7 @@ fn map_in_steps<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
         is_checked = !passed.is_disturbed();
         if !is_checked {
             let now;
-            (source, now) = decode_again(k, thread)?;
+            (source, now) = decode(k, thread)?;
             if now != request {
                 return Err(Error::Aborted);
             }
@@ -183,7 +156,7 @@ fn map_in_steps<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
 #[inline(never)]
 fn prepare<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, r: &Request, flags: MapFlags) -> Result<bool, Error> {
     let range = (Mapping::of(&r.cap).memory, r.entries.1 << entry_bits(r.level));
-    mapping::maintain(k, range, flags, |k| decode_again(k, thread).map(|(_, now)| now == *r))
+    mapping::maintain(k, range, flags, |k| decode(k, thread).map(|(_, now)| now == *r))
 }
 
 /// Returns the mapping, which has grown to `done` entries, after a preemption point, if the call still decodes to the
@@ -195,7 +168,7 @@ fn look_again<A: Arch>(
     address: u64,
     done: usize,
 ) -> Result<SlotRef, Error> {
-    if decode_again(k, thread)?.1 != *r {
+    if decode(k, thread)?.1 != *r {
         return Err(Error::Aborted);
     }
     let slot = cspace::lookup(k, address)?;

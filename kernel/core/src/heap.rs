@@ -59,14 +59,14 @@ impl Node {
     }
 
     /// Returns what the order compares.
-    #[inline]
+    #[inline(always)]
     const fn sort_key(&self) -> (u64, u32) {
         (self.key, self.order)
     }
 }
 
 /// Returns the node with a number; `None` for 0.
-#[inline]
+#[inline(always)]
 pub fn node<A: Arch>(k: &mut Kernel<A>, number: u32) -> Option<Ref<Node>> {
     if number == EMPTY {
         return None;
@@ -77,18 +77,19 @@ pub fn node<A: Arch>(k: &mut Kernel<A>, number: u32) -> Option<Ref<Node>> {
 }
 
 /// Returns a node's number.
-#[inline]
+#[inline(always)]
 pub fn number<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) -> u32 {
     k.arch().number(node.address(), NODE_SHIFT)
 }
 
 /// Returns the rank of a node, 0 for a missing one.
-#[inline]
+#[inline(always)]
 fn rank<A: Arch>(k: &mut Kernel<A>, at: u32) -> u8 {
     node(k, at).map_or(0, |node| k.get(node).rank)
 }
 
 /// Sets a node's parent, if the node exists.
+#[inline(always)]
 fn set_parent<A: Arch>(k: &mut Kernel<A>, at: u32, parent: u32) {
     if let Some(node) = node(k, at) {
         k.get(node).parent = parent;
@@ -96,6 +97,7 @@ fn set_parent<A: Arch>(k: &mut Kernel<A>, at: u32, parent: u32) {
 }
 
 /// Restores the order of a node's children and its rank. Returns the parent, and whether anything has changed.
+#[inline(always)]
 fn balance<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) -> (u32, bool) {
     let Node { parent, left, right, rank: before, .. } = *k.get(node);
     let (of_left, of_right) = (rank(k, left), rank(k, right));
@@ -144,14 +146,14 @@ fn merge<A: Arch>(k: &mut Kernel<A>, a: Ref<Node>, b: Ref<Node>) -> u32 {
 }
 
 /// Returns whether a node comes before another.
-#[inline]
+#[inline(always)]
 fn precedes<A: Arch>(k: &mut Kernel<A>, a: Ref<Node>, b: Ref<Node>) -> bool {
     let key = k.get(a).sort_key();
     key < k.get(b).sort_key()
 }
 
 /// Makes a node the right child of another.
-#[inline]
+#[inline(always)]
 fn attach_right<A: Arch>(k: &mut Kernel<A>, above: Ref<Node>, node: Ref<Node>) {
     k.get(above).right = number(k, node);
     k.get(node).parent = number(k, above);
@@ -183,7 +185,7 @@ pub fn insert<A: Arch>(k: &mut Kernel<A>, root: u32, entering: Ref<Node>) -> u32
 }
 
 /// Takes a node out of its heap. Returns the root.
-#[inline]
+#[inline(always)]
 pub fn remove<A: Arch>(k: &mut Kernel<A>, root: u32, leaving: Ref<Node>) -> u32 {
     if number(k, leaving) == root {
         return remove_first(k, leaving);

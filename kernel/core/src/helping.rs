@@ -62,7 +62,6 @@ struct Offer {
 }
 
 /// Returns the thread that a waiting thread helps.
-#[inline]
 pub fn server_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
     if !can_help(k, thread) {
         return None;
@@ -82,7 +81,7 @@ pub fn server_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<
 /// Returns whether a waiting thread helps. It does not if it waits for the reply to its own timeout fault, since the
 /// fault's handler needs a budget; nor if the chain would get too long. That stays so until the wait ends, except that
 /// the kernel ends a thread's help if its chain would get too long.
-#[inline]
+#[inline(always)]
 pub fn can_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let flags = k.get(thread).blockers;
     flags & blocker::FAULT_REPORTED != blocker::FAULT_REPORTED && flags & blocker::HELPLESS == 0
@@ -112,7 +111,7 @@ fn cap_of_report<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) ->
 }
 
 /// Returns what a thread offers to the thread that it waits for, or `None` if it cannot help.
-#[inline]
+#[inline(always)]
 fn offer<A: Arch>(k: &mut Kernel<A>, waiter: Ref<Thread>) -> Option<Offer> {
     let t = k.get(waiter);
     if t.account_suspended || t.scheduling.is_none() {
@@ -122,28 +121,27 @@ fn offer<A: Arch>(k: &mut Kernel<A>, waiter: Ref<Thread>) -> Option<Offer> {
 }
 
 /// Returns a thread's own context, at a priority of at most `cap`.
-#[inline]
+#[inline(always)]
 fn own<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, cap: i16) -> Offer {
     let base = &k.get(thread).base;
     Offer { priority: base.priority.min(cap), context: base.context }
 }
 
 /// Returns a thread's current reply object: that with which it has received last, else the bound one.
-#[inline]
+#[inline(always)]
 pub fn current_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<Reply>> {
     let t = k.get(thread);
     t.other_reply.or(t.bound_reply)
 }
 
 /// Returns the reply object in which a thread's caller waits: the current one, unless its callers are deferred.
-#[inline]
+#[inline(always)]
 pub fn works_with<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<Reply>> {
     if k.get(thread).deferred { None } else { current_reply(k, thread) }
 }
 
 /// Makes `reply` the current reply object of a thread that receives. The thread then works for the caller in it, unless
 /// `deferred` says that callers in it are deferred.
-#[inline]
 pub fn receive_with<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, (reply, deferred): (Ref<Reply>, bool)) {
     if current_reply(k, thread) != Some(reply) {
         change_reply(k, thread, reply);
@@ -152,7 +150,6 @@ pub fn receive_with<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, (reply, def
 }
 
 /// Changes a thread's current reply object to another.
-#[inline]
 fn change_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, reply: Ref<Reply>) {
     leave_other_reply(k, thread);
     if k.get(thread).bound_reply != Some(reply) {
@@ -166,7 +163,6 @@ fn change_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, reply: Ref<Repl
 }
 
 /// Makes the bound reply object a thread's current one again. The caller of this function then updates the thread.
-#[inline]
 pub fn leave_other_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
     t.deferred = false;
@@ -185,7 +181,7 @@ pub fn release<A: Arch>(k: &mut Kernel<A>, reply: Ref<Reply>) {
 }
 
 /// Returns the caller for which a thread works: the one in its current reply object, if it can help.
-#[inline]
+#[inline(always)]
 pub fn caller_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
     let reply = works_with(k, thread)?;
     let caller = k.get(reply).caller?;
@@ -253,7 +249,6 @@ fn set_cap<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, cap: i16) {
 }
 
 /// Makes a thread work for a caller.
-#[inline]
 pub fn work_for<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) {
     let is_too_high = k.get(caller).height == MAX_HEIGHT;
     if is_too_high {
@@ -293,7 +288,6 @@ pub fn limit_unhelped<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, sender: R
 }
 
 /// Makes a thread run on what its caller offers.
-#[inline]
 fn accept<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>, offer: Offer) {
     let c = k.get(caller);
     let (limit, height) = (c.blockers & blocker::BUDGETED, c.height + 1);
@@ -303,7 +297,6 @@ fn accept<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>, 
 }
 
 /// Makes the running thread, which has received the message of a waiting caller, run on what the caller offers.
-#[inline]
 fn receive_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) {
     if thread != k.current() || k.get(caller).blockers & blocker::BUDGETED != 0 {
         propagate(k, thread);
@@ -322,7 +315,6 @@ pub fn abandon<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thre
 
 /// Starts afresh after a thread has replied or before it receives: its alarm is over, and if it works for no caller,
 /// its earlier requests no longer limit its priority.
-#[inline]
 pub fn start_afresh<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
     if t.blockers & (blocker::CAPPED | blocker::ALARMED) == 0 {
@@ -341,7 +333,6 @@ pub fn start_afresh<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 
 /// Makes a thread's own context count when an event of its own is due. Does nothing if the thread runs on all of its
 /// own context already.
-#[inline]
 pub fn hurry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
     if t.scheduling != t.base.context || t.blockers & blocker::CAPPED != 0 {
@@ -351,7 +342,6 @@ pub fn hurry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 
 /// Updates the running thread after it has received, begun to wait for a message, or replied. `before` are its
 /// fast-path blockers when the system call began.
-#[inline(always)]
 pub fn update_receiver<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, before: u32) {
     let t = k.get(thread);
     let others = (t.blockers | before) & blocker::OF_HELPING != 0;
@@ -384,13 +374,11 @@ fn return_to_own<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 }
 
 /// Returns whether the running thread can be given another context without a budget by changing its fields alone.
-#[inline]
 fn can_change_at_once(t: &Thread) -> bool {
     t.blockers & blocker::OF_BUDGET == 0 && !t.account_suspended
 }
 
 /// Makes the running thread run on another context. Neither context has a budget.
-#[inline]
 fn change_at_once<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, [standing, context]: [u64; 2]) {
     let t = k.get(thread);
     let (before, others) = (t.priority, u64::from(t.blockers & !blocker::OF_BUDGET) << 32);

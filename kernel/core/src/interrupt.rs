@@ -51,7 +51,6 @@ pub fn serve<A: Arch>(k: &mut Kernel<A>) -> Option<(Ref<Notification>, u64)> {
 
 /// Returns whether a line that has fired is to be masked until it is acknowledged: always, except for an automatic line
 /// whose signal is about to be taken. An automatic line that has to wait is held by its notification.
-#[inline(always)]
 fn has_to_wait<A: Arch>(k: &mut Kernel<A>, number: u32) -> bool {
     if u64::from(number) >= DOORBELLS {
         return true;
@@ -195,7 +194,6 @@ pub fn doorbell<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
 }
 
 /// Notifies a doorbell, for `Signal`.
-#[inline]
 pub fn notify<A: Arch>(k: &mut Kernel<A>, doorbell: usize) {
     let doorbell = doorbell as u64;
     k.arch().notify(doorbell / DOORBELLS, (doorbell % DOORBELLS) as u32);

@@ -36,14 +36,12 @@ const _: () = assert!(size_of::<[[u64; 2]; 32]>() == MAX_WORDS * size_of::<u64>(
 
 impl Buffer {
     /// Returns the IPC buffer of a thread, if one is bound.
-    #[inline]
     pub fn of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Buffer> {
         let address = k.get(thread).ipc_buffer;
         (address != 0).then_some(Buffer { address })
     }
 
     /// Reads the field at `offset`.
-    #[inline]
     fn read<T: Copy>(self, offset: usize) -> T {
         // SAFETY: 1,024 bytes of live, aligned memory (head of this module); `offset` is that of a field of type `T`,
         // which is made of integers.
@@ -51,14 +49,12 @@ impl Buffer {
     }
 
     /// Writes the field at `offset`.
-    #[inline]
     fn write<T: Copy>(self, offset: usize, value: T) {
         // SAFETY: as in `read`.
         unsafe { ((self.address + offset) as *mut T).write_volatile(value) };
     }
 
     /// Copies the message words from `REGISTER_WORDS` up to `length` to another buffer.
-    #[inline]
     pub fn copy_words<A: Arch>(self, k: &mut Kernel<A>, to: Buffer, length: usize) {
         if length <= REGISTER_WORDS {
             return;
@@ -89,25 +85,21 @@ impl Buffer {
     }
 
     /// Returns whether the thread is in an upcall, as the buffer says.
-    #[inline]
     pub fn upcall_is_running(self) -> bool {
         self.read::<u64>(offset_of!(IpcBuffer, upcall_running)) != 0
     }
 
     /// Records whether the thread is in an upcall.
-    #[inline]
     pub fn set_upcall_running(self, running: bool) {
         self.write(offset_of!(IpcBuffer, upcall_running), u64::from(running));
     }
 
     /// Writes the report of the thread's fault.
-    #[inline]
     pub fn set_fault(self, report: Report) {
         self.write(offset_of!(IpcBuffer, fault), report);
     }
 
     /// Copies a thread's registers into the buffer.
-    #[inline]
     pub fn store_registers<A: Arch>(self, k: &mut Kernel<A>, thread: Ref<Thread>) {
         let from = (&raw const k.get(thread).registers).addr();
         let to = self.address + offset_of!(IpcBuffer, registers);
@@ -132,7 +124,6 @@ impl Buffer {
     }
 
     /// Copies registers from the buffer into a thread, unchanged. Any values are valid there.
-    #[inline]
     pub fn load_registers<A: Arch>(self, k: &mut Kernel<A>, thread: Ref<Thread>) {
         let from = self.address + offset_of!(IpcBuffer, registers);
         let to = (&raw mut k.get(thread).registers).addr();

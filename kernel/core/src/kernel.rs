@@ -1,5 +1,7 @@
 //! The kernel's state, and the token that gives access to it.
 
+use core::marker::PhantomPinned;
+
 use tench_abi::object::PRIORITIES;
 
 use crate::Arch;
@@ -108,10 +110,14 @@ pub struct State<A> {
 
 /// The token that permits access: only the holder of `&mut Kernel` may change kernel state.
 ///
-/// It is a handle and does not own the state: each access derives a fresh reference. When a holder is suspended at a
-/// preemption point and another thread enters the kernel with a token of its own, there are never two references.
+/// It lies over the state, so that the reference is the state's address. When a holder is suspended at a preemption
+/// point and another thread enters the kernel, that thread has a token of its own for the same state; the two are never
+/// used at the same time. `PhantomPinned` permits that: of references to such a type the compiler does not assume that
+/// they are the only ones.
+#[repr(transparent)]
 pub struct Kernel<A: Arch> {
-    state: core::ptr::NonNull<State<A>>,
+    state: State<A>,
+    shared: PhantomPinned,
 }
 
 impl<A: Arch> Kernel<A> {
@@ -121,16 +127,15 @@ impl<A: Arch> Kernel<A> {
     /// `state` is valid for the life of the token. Every other token for it is suspended, at a preemption point or in
     /// the code that called this function (for an interrupt that arrived at a preemption point).
     #[inline(always)]
-    pub unsafe fn from_state(state: core::ptr::NonNull<State<A>>) -> Kernel<A> {
-        Kernel { state }
+    pub unsafe fn from_state<'state>(state: core::ptr::NonNull<State<A>>) -> &'state mut Kernel<A> {
+        // SAFETY: the token has the state's layout; the rest is the caller's contract.
+        unsafe { state.cast().as_mut() }
     }
 
     /// Returns the state.
     #[inline(always)]
     pub fn state(&mut self) -> &mut State<A> {
-        // SAFETY: the token is borrowed mutably for as long as the reference lives, and tokens exclude each other
-        // (contract of `from_state`).
-        unsafe { self.state.as_mut() }
+        &mut self.state
     }
 
     /// Returns the architecture's state.

@@ -42,7 +42,6 @@ pub fn whole<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<(), Error> {
 ///
 /// # Errors
 /// `MissingRights` if the capability lacks `READ` or the power `MEMORY`; those of [`slot_at`].
-#[inline(always)]
 pub fn may_see_addresses<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, number: usize) -> Result<bool, Error> {
     match argument(k, thread, number) {
         0 => Ok(false),

@@ -25,7 +25,6 @@ pub mod account;
 pub mod arch;
 pub mod boot;
 pub mod budget;
-pub mod cold;
 pub mod cspace;
 pub mod delete;
 pub mod depletion;

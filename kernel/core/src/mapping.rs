@@ -56,7 +56,6 @@ pub struct Mapping {
 
 impl Mapping {
     /// Decodes a capability.
-    #[inline]
     pub const fn of(cap: &Cap) -> Mapping {
         Mapping {
             table: cap.badge as usize,
@@ -69,7 +68,6 @@ impl Mapping {
     }
 
     /// Returns the table, which is alive as long as the mapping is not empty.
-    #[inline]
     fn table(&self) -> Option<Ref<PageTable>> {
         // SAFETY: a table that is deleted first removes the mappings in it.
         unsafe { Ref::at(self.table) }
@@ -77,14 +75,12 @@ impl Mapping {
 }
 
 /// Encodes `aux`.
-#[inline]
 pub const fn extent(first: usize, count: usize) -> u32 {
     first as u32 | (count as u32) << 16
 }
 
 /// Returns the flags that a program named, if a capability with these rights to this memory allows them. A mapping does
 /// not keep [`COHERENT`](MapFlags::COHERENT).
-#[inline]
 pub fn allowed_flags(alleged: u64, cap: &Cap) -> Result<MapFlags, Error> {
     let Some(mut flags) = MapFlags::from_bits(alleged) else { return Err(Error::InvalidArgument) };
     if !flags.contains(MapFlags::READ) || flags.contains(MapFlags::WRITE.union(MapFlags::EXECUTE)) {
@@ -107,7 +103,6 @@ pub fn allowed_flags(alleged: u64, cap: &Cap) -> Result<MapFlags, Error> {
 }
 
 /// Returns the entries that a program named, first and count, if they lie within one table.
-#[inline]
 pub fn allowed_entries(first: u64, count: u64) -> Result<(usize, usize), Error> {
     let entries = tench_abi::memory::TABLE_ENTRIES as u64;
     if count == 0 || first >= entries || count > entries - first {
@@ -167,9 +162,18 @@ fn pass_unchanged<A: Arch>(
     }
 }
 
+/// Writes one entry of a table, with its shadow entry.
+#[inline(always)]
+pub fn write_entry<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize, entry: u64, shadow: u32) {
+    // SAFETY: the caller names an entry of a live table, below 512.
+    unsafe { k.arch().write_entry(table.address(), index, entry) };
+    if let Some(one) = k.get(table).shadows.get_mut(index) {
+        *one = shadow;
+    }
+}
+
 /// Writes `count` entries of a table from `first` on: `entry`, `entry + size` and so on, each with the shadow entry
 /// `shadow`.
-#[inline]
 pub fn write_entries<A: Arch>(
     k: &mut Kernel<A>,
     table: Ref<PageTable>,
@@ -177,14 +181,6 @@ pub fn write_entries<A: Arch>(
     (entry, size): (u64, u64),
     shadow: u32,
 ) {
-    if count == 1 {
-        // SAFETY: the caller names an entry of a live table, below 512.
-        unsafe { k.arch().write_entry(table.address(), first, entry) };
-        if let Some(one) = k.get(table).shadows.get_mut(first) {
-            *one = shadow;
-        }
-        return;
-    }
     // Four at a time, here and below: mapping many pages spends most of its time here.
     let (fours, mut index, mut entry) = (count / 4, first, entry);
     let mut write = |index, entry| {
@@ -216,7 +212,6 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
 }
 
 /// As [`finalise`], of a mapping that is not scattered.
-#[inline]
 pub fn finalise_row<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let mapping = Mapping::of(&k.slot(slot).cap);
     let step = mapping.count.min(STEP);
@@ -232,6 +227,20 @@ pub fn finalise_row<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     }
     k.slot(slot).cap.aux = extent(mapping.first, rest);
     rest == 0
+}
+
+/// Unmaps a mapping of one page, which is not scattered. The caller empties the slot.
+#[inline(always)]
+pub fn finalise_page<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
+    let mapping = Mapping::of(&k.slot(slot).cap);
+    let Some(table) = mapping.table() else { return };
+    write_entry(k, table, mapping.first, 0, 0);
+    let t = k.get(table);
+    t.used -= 1;
+    let level = u32::from(t.level);
+    if let Some(location) = page_table::locate(k, table, mapping.first) {
+        k.arch().invalidate(location.asid, location.address, level, 1);
+    }
 }
 
 /// Updates the shadow entry of a mapping's first entry after its capability was moved to `slot`. Those of the other

@@ -29,7 +29,6 @@ pub fn signal_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
 }
 
 /// Sets bits in a notification's word, and wakes the first waiting thread.
-#[inline]
 pub fn signal<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, bits: u64) {
     let n = k.get(notification);
     n.word |= bits;
@@ -58,7 +57,6 @@ fn wake<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref
 }
 
 /// Returns whether a thread waits for a signal and would get it at once.
-#[inline]
 pub fn is_awaited<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) -> bool {
     let n = k.get(notification);
     let (head, bound) = (n.head, n.bound);
@@ -80,7 +78,6 @@ pub fn deliver<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thre
 }
 
 /// Unmasks the interrupt lines that a notification holds.
-#[inline]
 fn let_in<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) {
     if k.get(notification).held != 0 {
         interrupt::let_in(k, notification);
@@ -88,7 +85,6 @@ fn let_in<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) {
 }
 
 /// Delivers the word to a thread. Used where no line is held: after a signal for which the thread was waiting.
-#[inline]
 pub fn deliver_first<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
     let word = core::mem::take(&mut k.get(notification).word);
     let t = k.get(thread);
@@ -102,14 +98,12 @@ pub fn deliver_first<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>
 }
 
 /// Returns whether a thread's bound notification has a signal.
-#[inline]
 pub fn has_bound<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     k.get(thread).notification.is_some_and(|notification| k.get(notification).word != 0)
 }
 
 /// Takes the bound notification's signal, if there is one, for a thread that is about to receive. Returns whether it
 /// did.
-#[inline]
 pub fn take_bound<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let Some(notification) = k.get(thread).notification else { return false };
     if k.get(notification).word == 0 {
@@ -146,7 +140,6 @@ pub fn wait<A: Arch>(
 }
 
 /// Queues a thread behind the others that wait for a notification.
-#[inline]
 pub fn enqueue<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
     let tail = k.get(notification).tail;
     let t = k.get(thread);
@@ -161,7 +154,6 @@ pub fn enqueue<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thre
 }
 
 /// Takes the first waiting thread out of a notification's queue.
-#[inline(always)]
 pub fn unqueue_first<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
     let next = k.get(thread).next.take();
     k.get(notification).head = next;

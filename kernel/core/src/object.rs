@@ -230,7 +230,6 @@ const fn number_in(word: u32) -> u32 {
 
 impl ShadowEntry {
     /// Decodes a packed shadow entry.
-    #[inline]
     pub const fn unpack(word: u32) -> ShadowEntry {
         match word {
             0 => ShadowEntry::Free,
@@ -246,7 +245,6 @@ impl ShadowEntry {
     }
 
     /// Encodes a shadow entry.
-    #[inline]
     pub const fn pack(self) -> u32 {
         match self {
             ShadowEntry::Free => 0,

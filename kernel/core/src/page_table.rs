@@ -42,13 +42,12 @@ pub const fn user_entries(level: u32) -> u64 {
 }
 
 /// Returns the table that a program named, if the capability has these rights.
-#[inline]
 pub fn named<A: Arch>(k: &mut Kernel<A>, address: u64, rights: Rights) -> Result<Ref<PageTable>, Error> {
     capability_at(k, address, Kind::PageTable, rights)
 }
 
 /// Returns the table in which `table` is installed.
-#[inline]
+#[inline(always)]
 fn parent<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> Option<Ref<PageTable>> {
     let address = k.get(table).parent;
     // SAFETY: a table that is deleted clears the `parent` of every table that is installed in it.
@@ -56,7 +55,7 @@ fn parent<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> Option<Ref<PageT
 }
 
 /// Returns the position of an entry of a table; `None` if the table is in no address space.
-#[inline]
+#[inline(always)]
 pub fn locate<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize) -> Option<Location> {
     let mut at = table;
     let mut bits = entry_bits(u32::from(k.get(at).level));

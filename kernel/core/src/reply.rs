@@ -15,7 +15,6 @@ fn at<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<Ref<Reply>, Error> {
 
 /// Returns the reply object for a receive, and whether callers in it are deferred. The object is that in `x11` if the
 /// tag says so, else the bound one. Fails with `ReplyInUse` if another thread has it.
-#[inline]
 pub fn named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> Result<(Ref<Reply>, bool), Error> {
     let bound = k.get(thread).bound_reply;
     let (object, may_help) = if tag.0 & Tag::REPLY != 0 {

@@ -14,7 +14,6 @@ use crate::{Arch, Kernel, depletion, float, timers};
 
 /// Returns the priority of the running thread; -1 for the idle thread, and for a thread that has lost its processor
 /// time.
-#[inline]
 fn running_priority<A: Arch>(k: &mut Kernel<A>) -> i32 {
     let current = k.current();
     i32::from(k.get(current).priority)
@@ -22,14 +21,12 @@ fn running_priority<A: Arch>(k: &mut Kernel<A>) -> i32 {
 
 /// Returns whether a thread may run: it waits for nothing, has processor time, and its account is not suspended.
 /// (Priority -1 stands for the last two.)
-#[inline]
 pub fn runnable<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let t = k.get(thread);
     matches!(t.state, ThreadState::Ready) && t.priority >= 0
 }
 
 /// Makes a thread that is in no queue `Ready`, and queues it behind its equals.
-#[inline]
 pub fn make_ready<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.get(thread).state = ThreadState::Ready;
     if k.get(thread).priority >= 0 && thread != k.current() {
@@ -39,7 +36,6 @@ pub fn make_ready<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 
 /// Makes a thread `Ready` that continues in place of the running thread, which begins to wait. It runs on the same
 /// context, so it goes before its equals.
-#[inline]
 pub fn go_on_with<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.get(thread).state = ThreadState::Ready;
     if k.get(thread).priority >= 0 && thread != k.current() {
@@ -48,7 +44,6 @@ pub fn go_on_with<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 }
 
 /// Appends a thread that is in no queue to the ready queue of its priority.
-#[inline]
 pub fn enqueue<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     debug_assert!(!k.get(thread).queued, "a thread is in one queue");
     append(k, thread);
@@ -58,7 +53,6 @@ pub fn enqueue<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 }
 
 /// Appends a thread that is in no queue to the ready queue of its priority, without timing a slice.
-#[inline]
 fn append<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
     t.queued = true;
@@ -75,6 +69,7 @@ fn append<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 
 /// Puts a preempted thread before its equals. It keeps the rest of its time slice: with a new slice each time, a thread
 /// that is interrupted often enough would keep its equals from running for ever.
+#[inline(always)]
 fn enqueue_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let slice_end = k.state().slice_end;
     if slice_end != 0 {
@@ -129,6 +124,7 @@ pub fn dequeue<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 }
 
 /// Records that the queue of `priority` has become empty.
+#[inline(always)]
 fn mark_empty<A: Arch>(k: &mut Kernel<A>, priority: u8) {
     let s = k.state();
     s.ready_bitmap[priority as usize >> 6] &= !(1 << (priority & 63));
@@ -159,7 +155,7 @@ fn start_slice<A: Arch>(k: &mut Kernel<A>) {
 }
 
 /// Returns the ticks of the slice that a thread begins or continues; 0 if its context has no slice.
-#[inline]
+#[inline(always)]
 fn slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> u64 {
     let t = k.get(thread);
     let left = core::mem::take(&mut t.slice_left);
@@ -191,7 +187,7 @@ pub fn rotate<A: Arch>(k: &mut Kernel<A>) {
 }
 
 /// Returns whether another thread should run now.
-#[inline]
+#[inline(always)]
 pub fn should_switch<A: Arch>(k: &mut Kernel<A>) -> bool {
     let current = k.current();
     let t = k.get(current);
@@ -202,7 +198,7 @@ pub fn should_switch<A: Arch>(k: &mut Kernel<A>) -> bool {
 
 /// Returns the thread that runs when the kernel is left. In the common case it is the thread that entered, which takes
 /// a few comparisons.
-#[inline]
+#[inline(always)]
 pub fn leave<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     if should_switch(k) { switch::<A, true>(k) } else { k.current() }
 }
@@ -257,7 +253,7 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, next: Ref<Thread>) {
 }
 
 /// Preempts the running thread in favour of a thread that is the only ready one of its priority.
-#[inline]
+#[inline(always)]
 pub fn preempt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     charge_to(k, thread);
     enqueue_first(k, thread);
@@ -266,21 +262,18 @@ pub fn preempt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 
 /// Ends the turn of the running thread, which begins to wait, in favour of a thread that is the only ready one of its
 /// priority.
-#[inline]
 pub fn end_turn<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     charge_to(k, thread);
     k.state().slice_end = 0;
 }
 
 /// Ends the turn of the idle thread in favour of the only ready thread.
-#[inline]
 pub fn end_idleness<A: Arch>(k: &mut Kernel<A>, idle: Ref<Thread>) {
     charge_to(k, idle);
     k.state().statistics.switches += 1;
 }
 
 /// Returns the first thread of a priority, if there is nothing to [`begin`] before it runs.
-#[inline]
 pub fn first_unlimited<A: Arch>(k: &mut Kernel<A>, priority: i16) -> Option<Ref<Thread>> {
     let first = k.state().ready[priority as u8 as usize].head?;
     if k.get(first).blockers & blocker::TO_BEGIN == 0 { Some(first) } else { None }
@@ -288,7 +281,7 @@ pub fn first_unlimited<A: Arch>(k: &mut Kernel<A>, priority: i16) -> Option<Ref<
 
 /// Queues the running thread behind its equals and makes `first`, the first of them ([`first_unlimited`]), the running
 /// thread, which is returned.
-#[inline]
+#[inline(always)]
 pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, first: Ref<Thread>) -> Ref<Thread> {
     let priority = k.get(thread).priority as u8;
     let t = k.get(first);
@@ -329,6 +322,7 @@ pub fn leave_to_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Ref<Th
 }
 
 /// Removes and returns the first thread of the highest non-empty queue; the idle thread if all are empty.
+#[inline(always)]
 fn take_highest<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     let highest = k.state().highest_ready;
     if highest < 0 {
@@ -359,6 +353,7 @@ fn take_highest<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
 
 /// Times the slice of a thread that has equals waiting: a new slice, or the rest of an interrupted one. The caller then
 /// times the thread's budget, if it has one.
+#[inline(always)]
 fn begin_slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let slice = slice_of(k, thread);
     if slice == 0 {
@@ -381,7 +376,7 @@ pub fn charge<A: Arch>(k: &mut Kernel<A>) {
 
 /// Charges the time since the last charge to the scheduling context of `thread`, which is running. `State::current` may
 /// not name it yet.
-#[inline]
+#[inline(always)]
 fn charge_to<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let now = k.arch().now();
     let s = k.state();
@@ -394,7 +389,6 @@ fn charge_to<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 }
 
 /// Charges the time of thread `from`, and loads the state of thread `to` except its general registers.
-#[inline]
 fn change_current<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>) {
     charge(k);
     k.state().statistics.switches += 1;
@@ -402,7 +396,6 @@ fn change_current<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>
 }
 
 /// Makes another thread the running one, where neither time accounting nor floating point is affected.
-#[inline]
 pub fn hand_to<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>) {
     debug_assert!(k.state().nesting == 0, "nobody else runs before the outermost interrupt's handler is left");
     let pointer = k.arch().thread_pointer();

@@ -424,19 +424,23 @@ pub fn canary_intact(thread: Ref<Thread>) -> bool {
 }
 
 /// Copies user registers from an IPC buffer into a thread: general registers, stack pointer, program counter, flags.
+#[inline(always)]
 pub fn load_registers<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, buffer: Buffer) {
     buffer.load_registers(k, thread);
     let t = k.get(thread);
     t.registers.flags &= 0xf000_0000;
     t.full_restore = 1;
 }
+
 /// Returns the thread that `x0` names.
+#[inline(always)]
 fn target<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Result<Ref<Thread>, Error> {
     let slot = capability_slot(k, caller, Kind::Thread, rights)?;
     let object = k.slot(slot).cap.object;
     // SAFETY: a live capability of this kind names a thread object.
     unsafe { Ref::at(object + THREAD_OFFSET) }.ok_or(Error::InvalidCapability)
 }
+
 /// Does one step of a thread's end after its last capability is deleted: stops the thread and removes every reference
 /// to it. Returns whether that was the last step. `object` is the address of the thread object; the caller empties the
 /// bindings.

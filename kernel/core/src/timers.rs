@@ -61,7 +61,6 @@ impl Timers {
     }
 
     /// Recomputes `next`.
-    #[inline]
     fn look_ahead(&mut self) {
         self.next = self.first.into_iter().fold(NEVER, u64::min);
         if self.paused != 0 {
@@ -84,13 +83,11 @@ impl Timers {
 }
 
 /// Returns the class of a priority. Priority -1 is in the lowest class.
-#[inline]
 fn class_of(priority: i16) -> usize {
     usize::from(priority.max(0) as u8 >> CLASS_BITS)
 }
 
 /// Inserts a node that is in no queue.
-#[inline]
 fn insert<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>, time: u64, priority: i16) {
     let class = class_of(priority);
     let n = k.get(node);
@@ -118,7 +115,6 @@ fn insert_among<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) {
 }
 
 /// Sets the root of a class's heap and its key, which is earlier than that of the root before.
-#[inline]
 fn set_earlier_root<A: Arch>(k: &mut Kernel<A>, class: usize, root: u32, first: u64) {
     let timers = &mut k.state().timers;
     if timers.paused != 0 {
@@ -155,21 +151,18 @@ fn set_root<A: Arch>(k: &mut Kernel<A>, class: usize, root: u32, first: u64) {
 }
 
 /// Returns the node of a thread.
-#[inline]
 fn of_thread(thread: Ref<Thread>) -> Ref<Node> {
     // SAFETY: the field of a live thread.
     unsafe { Ref::at_unchecked(thread.address() + offset_of!(Thread, timer)) }
 }
 
 /// Returns the node of a scheduling context.
-#[inline]
 fn of_context(context: Ref<SchedulingContext>) -> Ref<Node> {
     // SAFETY: the field of a live scheduling context.
     unsafe { Ref::at_unchecked(context.address() + offset_of!(SchedulingContext, refill)) }
 }
 
 /// Sets the deadline of the wait that the thread has just begun, if there is one.
-#[inline]
 pub fn wait_until<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: Option<u64>) {
     if let Some(deadline) = deadline {
         arm(k, thread, deadline);
@@ -206,7 +199,6 @@ pub fn disarm<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 }
 
 /// Clears the deadline of a thread whose wait ends. An alarm stays.
-#[inline]
 pub fn end_wait<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if k.get(thread).blockers & (blocker::DEADLINE | blocker::ALARM) == blocker::DEADLINE {
         disarm(k, thread);
@@ -237,14 +229,12 @@ pub fn program<A: Arch>(k: &mut Kernel<A>) {
 }
 
 /// Programs the hardware timer for a thread without a budget, or whose budget is timed next.
-#[inline]
 pub fn program_without_budget<A: Arch>(k: &mut Kernel<A>) {
     let next = next_without_budget(k);
     k.arch().set_timer(Some(next));
 }
 
 /// Returns the time of the next deadline or refill, or the end of the time slice.
-#[inline]
 fn next_without_budget<A: Arch>(k: &mut Kernel<A>) -> u64 {
     let s = k.state();
     let next = s.timers.next;
@@ -253,7 +243,6 @@ fn next_without_budget<A: Arch>(k: &mut Kernel<A>) -> u64 {
 
 /// Returns the first node of the highest class in which one is due. `next` has passed, so that class is not paused:
 /// paused classes are the lowest, and `next` leaves them out until the end of the pause.
-#[inline]
 fn first_due<A: Arch>(k: &mut Kernel<A>, now: u64) -> Option<(usize, Ref<Node>)> {
     let timers = &k.state().timers;
     let class = (0..CLASSES).rev().find(|class| timers.first[*class] <= now)?;
@@ -262,7 +251,6 @@ fn first_due<A: Arch>(k: &mut Kernel<A>, now: u64) -> Option<(usize, Ref<Node>)>
 }
 
 /// Takes the first node of a class out of its queue. The caller programs the hardware timer in the end.
-#[inline]
 fn take_first<A: Arch>(k: &mut Kernel<A>, class: usize, node: Ref<Node>) {
     let root = heap::remove_first(k, node);
     let first = heap::node(k, root).map_or(NEVER, |node| k.get(node).key);
@@ -279,7 +267,6 @@ fn class_of_next<A: Arch>(k: &mut Kernel<A>) -> usize {
 }
 
 /// Ends the pause when no thread is ready: expiring deadlines then delays no thread.
-#[inline]
 pub fn end_pause<A: Arch>(k: &mut Kernel<A>) {
     if k.state().timers.paused != 0 {
         k.state().timers.pause(0, NEVER);
@@ -307,7 +294,6 @@ pub fn expire<A: Arch>(k: &mut Kernel<A>) -> bool {
 }
 
 /// Ends waits whose deadline has passed, at most one batch. Returns whether none are left to be ended now.
-#[inline]
 fn expire_due<A: Arch>(k: &mut Kernel<A>, now: u64) -> bool {
     let mut left = BATCH;
     while k.state().timers.next <= now {
@@ -333,7 +319,6 @@ fn expire_due<A: Arch>(k: &mut Kernel<A>, now: u64) -> bool {
 }
 
 /// Expires a node that is in no queue any more. Returns whether that took as long as a whole batch.
-#[inline]
 fn expire_one<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) -> bool {
     if k.get(node).holder == Holder::Context {
         // SAFETY: the node of a context lies in a live context, which leaves the queue before it is deleted.

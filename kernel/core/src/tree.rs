@@ -95,14 +95,12 @@ pub fn first<N: Nodes>(t: &mut N) -> Option<SlotRef> {
 }
 
 /// Returns the last node.
-#[inline]
 pub fn last<N: Nodes>(t: &mut N) -> Option<SlotRef> {
     SlotRef::new(*t.tail())
 }
 
 /// Returns the gap between the last node of the tree for which `before` is true and the first for which it is not. All
 /// nodes for which it is true must come before all others.
-#[inline]
 pub fn gap<N: Nodes>(t: &mut N, mut before: impl FnMut(&mut N, SlotRef) -> bool) -> Gap {
     let (mut last, mut first) = (0, 0);
     let mut at = *t.root();
@@ -119,7 +117,7 @@ pub fn gap<N: Nodes>(t: &mut N, mut before: impl FnMut(&mut N, SlotRef) -> bool)
 }
 
 /// Links a node into list and tree, in a gap as returned by [`gap`].
-#[inline]
+#[inline(always)]
 pub fn insert<N: Nodes>(t: &mut N, node: SlotRef, (before, after): Gap) {
     let number = node.number();
     let previous = match after {
@@ -135,7 +133,6 @@ pub fn insert<N: Nodes>(t: &mut N, node: SlotRef, (before, after): Gap) {
 }
 
 /// Links a node, which is in the list, into the tree.
-#[inline(always)]
 fn enter<N: Nodes>(t: &mut N, node: SlotRef, (before, after): Gap) {
     let number = node.number();
     let end = t.end(node);
@@ -184,7 +181,7 @@ pub fn follow<N: Nodes>(t: &mut N, node: SlotRef, leader: SlotRef) {
 }
 
 /// Unlinks a follower, and zeroes its links.
-#[inline]
+#[inline(always)]
 pub fn unfollow<N: Nodes>(t: &mut N, node: SlotRef) {
     let Links { previous, next, .. } = core::mem::take(t.links(node));
     if let Some(previous) = SlotRef::new(previous) {
@@ -197,7 +194,6 @@ pub fn unfollow<N: Nodes>(t: &mut N, node: SlotRef) {
 }
 
 /// Returns whether a node is in the list only.
-#[inline(always)]
 pub fn is_follower<N: Nodes>(t: &mut N, node: SlotRef) -> bool {
     t.links(node).colour == FOLLOWER
 }
@@ -299,6 +295,7 @@ fn rotate<N: Nodes, const RIGHT: bool>(t: &mut N, node: SlotRef, riser: SlotRef)
 }
 
 /// Restores the colours above `node`, which is red like its parent.
+#[inline(always)]
 fn balance_inserted<N: Nodes>(t: &mut N, node: SlotRef, parent: SlotRef) {
     let (mut node, mut parent) = (node, parent);
     loop {
@@ -349,7 +346,6 @@ fn straighten<N: Nodes, const RIGHT: bool>(t: &mut N, node: SlotRef, parent: Slo
 }
 
 /// Unlinks a node and zeroes its links. A node of a run must be [removable](runs::is_removable).
-#[inline]
 pub fn remove<N: Nodes>(t: &mut N, node: SlotRef) {
     let end = t.end(node);
     let links = core::mem::take(t.links(node));
@@ -482,7 +478,7 @@ fn lift_side<N: Nodes, const RIGHT: bool>(t: &mut N, parent: SlotRef) -> bool {
 
 /// Puts `new`, which is not linked, in the place of `old`, which is in no run, and unlinks `old`. Both have the same
 /// end.
-#[inline]
+#[inline(always)]
 pub fn replace<N: Nodes>(t: &mut N, old: SlotRef, new: SlotRef) {
     let links = core::mem::take(t.links(old));
     *t.links(new) = links;

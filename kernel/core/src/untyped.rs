@@ -87,7 +87,6 @@ impl Request {
 }
 
 /// Returns the capability to the first object that a retype makes.
-#[inline]
 fn decode_cap(untyped: &Cap, kind: u64, size: u64) -> Result<Cap, Error> {
     let kind = Kind::from_code(kind).ok_or(Error::InvalidArgument)?;
     let bits = kind.object_bits(size).ok_or(Error::InvalidArgument)?;
@@ -106,7 +105,6 @@ fn decode_cap(untyped: &Cap, kind: u64, size: u64) -> Result<Cap, Error> {
 }
 
 /// Returns the offset of the range in its untyped.
-#[inline]
 fn decode_offset(untyped: &Cap, placement: u64, bits: u8, count: u64) -> Result<u64, Error> {
     let mask = (1u64 << bits) - 1;
     let offset = if placement == WATERMARK { (untyped.badge + mask) & !mask } else { placement };
@@ -121,7 +119,6 @@ fn decode_offset(untyped: &Cap, placement: u64, bits: u8, count: u64) -> Result<
 }
 
 /// Does all checks.
-#[inline]
 fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, Destination), Error> {
     let untyped = remote::own_untyped(k, thread)?;
     let [_, kind, size, count, placement, cspace, address, ..] = k.get(thread).registers.x;
@@ -164,7 +161,6 @@ pub fn retype<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome
 }
 
 /// Makes all objects without a preemption point.
-#[inline]
 fn make_at_once<A: Arch>(k: &mut Kernel<A>, request: &Request, destination: &Destination) -> Result<(), Error> {
     if request.zero {
         // SAFETY: the range lies in an untyped and no object lies in it (`derivation::room`).
@@ -319,7 +315,6 @@ fn make_step<A: Arch>(
 }
 
 /// Returns whether the slot `i` places behind another is empty.
-#[inline(always)]
 fn is_empty<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, i: usize) -> bool {
     cspace::neighbour(slot, i).is_some_and(|slot| k.slot(slot).cap.kind as u8 == Kind::Null as u8)
 }

@@ -203,12 +203,12 @@ fn release(machine: &mut Machine, shape: &Shape) {
 
 /// Returns the number of zombies.
 fn zombies(machine: &mut Machine) -> usize {
-    let mut k = machine.kernel();
+    let k = machine.kernel();
     let mut count = 0;
-    let mut at = tench_kernel::tree::first(&mut k);
+    let mut at = tench_kernel::tree::first(k);
     while let Some(slot) = at {
         count += usize::from(k.slot(slot).cap.flags & flag::ZOMBIE != 0);
-        at = tench_kernel::tree::next(&mut k, slot);
+        at = tench_kernel::tree::next(k, slot);
     }
     count
 }

@@ -28,7 +28,7 @@ impl Stage {
         m.run(server);
         m.call(Operation::Receive, &[endpoint, 0]);
         m.run(program);
-        float::trap(&mut m.kernel());
+        float::trap(m.kernel());
         m.host().float().expect("on").registers[31] = [7, 8];
         m.thread(program).registers.x[30] = 30;
         let report = Report { class: Class::ForeignCall as u64, address: 0, instruction: 400, syndrome: 0 };
@@ -69,7 +69,7 @@ fn floating_point_registers_are_read_from_the_unit_and_written_past_it() {
     m.check();
     m.call(Operation::Reply, &[0, Tag::new(reply::RESUME, 0).0]).ok();
     m.run(program);
-    float::trap(&mut m.kernel());
+    float::trap(m.kernel());
     let unit = m.host().float().expect("on");
     assert_eq!((unit.registers, unit.status, unit.control), ([[6; 2]; 32], 1, 2));
     m.check();

@@ -33,7 +33,7 @@ fn served(is_fast: bool, event: Event) -> bool {
     m.run(server);
     m.system_call(Operation::Receive as u64, &with_reply(endpoint, reply));
     m.run(program);
-    float::trap(&mut m.kernel());
+    float::trap(m.kernel());
     if event == Event::Wait {
         m.call(Operation::Receive, &[notification, 0]);
         m.run(signaller);
@@ -46,9 +46,9 @@ fn served(is_fast: bool, event: Event) -> bool {
     m.check();
     if event == Event::OtherUse {
         m.run(signaller);
-        float::trap(&mut m.kernel());
+        float::trap(m.kernel());
         m.run(server);
-        float::stop(&mut m.kernel());
+        float::stop(m.kernel());
     }
     m.system_call(Operation::ReplyReceive as u64, &with_reply(endpoint, reply));
     assert_eq!(m.current(), program);

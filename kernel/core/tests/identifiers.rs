@@ -96,12 +96,12 @@ fn a_fault_in_a_shared_space_is_reported() {
     let mut m = Machine::new();
     let last = *too_many(&mut m).last().expect("some");
     m.run(last.thread);
-    let mut missing = || tench_kernel::entry::space_was_missing(&mut m.kernel());
+    let mut missing = || tench_kernel::entry::space_was_missing(m.kernel());
     assert!(missing(), "the first instruction finds no space");
     assert!(!missing(), "and the second a fault of its own");
     let first = m.first;
     m.run(first);
-    assert!(!tench_kernel::entry::space_was_missing(&mut m.kernel()), "its space is not shared");
+    assert!(!tench_kernel::entry::space_was_missing(m.kernel()), "its space is not shared");
 }
 
 #[test]

@@ -51,9 +51,9 @@ fn revoking_memory_spares_the_frames_behind_it_in_a_run() {
     m.call(Operation::Delete, &[0, above]).ok();
     m.retype(below, Kind::Frame, 12, 4, frames).ok();
     m.check();
-    let mut k = m.kernel();
-    let last = tench_kernel::cspace::lookup(&mut k, frames + 3).expect("there");
-    assert!(tench_kernel::derivation::is_in_run(&mut k, last) && k.slot(last).links.continues != 0, "one run");
+    let k = m.kernel();
+    let last = tench_kernel::cspace::lookup(k, frames + 3).expect("there");
+    assert!(tench_kernel::derivation::is_in_run(k, last) && k.slot(last).links.continues != 0, "one run");
     assert_eq!(m.call(Operation::Revoke, &[0, below]).ok()[1], 4);
     m.check();
     assert!(!(0..4).any(|i| holds(&mut m, frames + i)));

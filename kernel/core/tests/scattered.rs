@@ -256,9 +256,9 @@ fn what_is_deleted_takes_its_scattered_mappings_along() {
 fn a_scattered_mapping_that_is_being_deleted_takes_nothing_in() {
     let mut w = world();
     w.set(0, 4, 0, WRITE);
-    let slot = tench_kernel::cspace::lookup(&mut w.m.kernel(), w.mappings[0]).expect("there");
+    let slot = tench_kernel::cspace::lookup(w.m.kernel(), w.mappings[0]).expect("there");
     // As the end of its frame or of its table leaves it at a preemption point.
-    assert!(!scattered::finalise(&mut w.m.kernel(), slot));
+    assert!(!scattered::finalise(w.m.kernel(), slot));
     w.m.check();
     let [mapping, target] = w.mappings;
     assert_eq!(w.refused(Operation::MappingSet, &[mapping, 500, 1, 0, READ]), Error::Aborted);
@@ -277,7 +277,7 @@ fn cloning_stops_if_a_scattered_mapping_goes_at_a_preemption_point() {
         for first in (0..512).step_by(32) {
             w.set(first, 32, first << 12, WRITE);
         }
-        let slot = tench_kernel::cspace::lookup(&mut w.m.kernel(), w.mappings[victim]).expect("there");
+        let slot = tench_kernel::cspace::lookup(w.m.kernel(), w.mappings[victim]).expect("there");
         let mut points = 0;
         w.m.host().hook = Some(Box::new(move |k| {
             points += 1;

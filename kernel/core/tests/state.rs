@@ -133,7 +133,7 @@ fn who_is_deleted_has_no_registers_in_the_floating_point_unit() {
     let mut m = Machine::new();
     let (first, (address, thread)) = (m.first, thread_in(&mut m, at(slot::VSPACE)));
     m.run(thread);
-    float::trap(&mut m.kernel());
+    float::trap(m.kernel());
     m.check();
     m.call(Operation::Yield, &[]);
     m.reschedule();

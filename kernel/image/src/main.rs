@@ -4,7 +4,7 @@
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]
-use {tench_bootstrap as _, tench_cold as _};
+use tench_bootstrap as _;
 
 /// Reports a panic.
 #[cfg(target_os = "none")]

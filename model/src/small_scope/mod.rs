@@ -217,7 +217,7 @@ impl Explorer {
         let is_unchanged = universe.machine.is_unchanged(&universe.regions, turn, thread);
         let number = if is_unchanged { unchanged } else { universe.number() };
         if visit(number, next) {
-            check(&mut universe.machine.kernel())?;
+            check(universe.machine.kernel())?;
         }
         if is_unchanged {
             universe.machine.restore_registers(&universe.regions, turn, thread);

@@ -151,7 +151,7 @@ impl Universe {
         }
         let end = untyped.end;
         // The derivation tree includes the first process's slots, too.
-        for (slot, _) in tench_arch_host::check::Inventory::take(&mut m.kernel()).expect("checked above").slots {
+        for (slot, _) in tench_arch_host::check::Inventory::take(m.kernel()).expect("checked above").slots {
             let address = m.host().memory.base() + ((slot.number() as usize) << 6);
             ranges.push(address..address + SLOT_SIZE);
         }
@@ -169,12 +169,12 @@ impl Universe {
             let index = ((slot.wrapping_sub(node)) / SLOT_SIZE) as u64;
             ((node..end).contains(&slot) && [slots::SENT, slots::RECEIVED].contains(&index)).then_some(index)
         };
-        canonical::canonical(&mut self.machine.kernel(), &self.ours, &self.untyped, fixed)
+        canonical::canonical(self.machine.kernel(), &self.ours, &self.untyped, fixed)
     }
 
     /// Returns the capabilities in the slots, by address, while the node is alive.
     pub fn slots(&mut self) -> Vec<(u64, Cap)> {
-        let (node, mut k) = (self.node, self.machine.kernel());
+        let (node, k) = (self.node, self.machine.kernel());
         let slot =
             |address: u64| k.slot_at(node + address as usize * SLOT_SIZE).map(|slot| (address, k.slot(slot).cap));
         (1..slots::END).filter_map(slot).collect()
@@ -182,10 +182,10 @@ impl Universe {
 
     /// Returns the threads that can make a call now: the runnable ones of the highest priority.
     pub fn callers(&mut self) -> Vec<Ref<Thread>> {
-        let mut threads = canonical::threads(&mut self.machine.kernel(), &self.ours);
-        let mut k = self.machine.kernel();
+        let mut threads = canonical::threads(self.machine.kernel(), &self.ours);
+        let k = self.machine.kernel();
         let mut priority = |thread: Ref<Thread>| {
-            if tench_kernel::scheduler::runnable(&mut k, thread) { k.get(thread).priority } else { -1 }
+            if tench_kernel::scheduler::runnable(k, thread) { k.get(thread).priority } else { -1 }
         };
         let highest = threads.iter().map(|thread| priority(*thread)).max().unwrap_or(-1);
         threads.retain(|thread| highest >= 0 && priority(*thread) == highest);
@@ -196,7 +196,7 @@ impl Universe {
     pub fn forget_suspended(&mut self) {
         if self.machine.suspended() > 0 {
             self.machine.forget_suspended();
-            for thread in canonical::threads(&mut self.machine.kernel(), &self.ours) {
+            for thread in canonical::threads(self.machine.kernel(), &self.ours) {
                 self.machine.thread(thread).kernel_stack_pointer = 0;
             }
         }

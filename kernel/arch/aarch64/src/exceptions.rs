@@ -8,7 +8,8 @@ use tench_kernel::thread::Thread;
 use tench_kernel::{Arch, Kernel, Ref, entry, fast, float};
 
 use crate::Machine;
-use crate::trap::{enter, hand_off, thread, token, words};
+use crate::leave::{hand_off, words};
+use crate::trap::{enter, thread, token};
 
 /// Exception classes in the syndrome register.
 pub mod class {
@@ -25,13 +26,13 @@ pub mod class {
 /// Handles a foreign system call of the thread at `old`, with all its registers saved.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_foreign_call(old: usize, syndrome: u64) -> ! {
-    let mut kernel = token();
-    latency_tracer::entered(&mut kernel, entry_path::FOREIGN_CALL);
-    let report = foreign_call(&mut kernel, thread(old), syndrome);
-    match fast::faults::foreign_call(&mut kernel, thread(old), report) {
+    let kernel = token();
+    latency_tracer::entered(kernel, entry_path::FOREIGN_CALL);
+    let report = foreign_call(kernel, thread(old), syndrome);
+    match fast::faults::foreign_call(kernel, thread(old), report) {
         // SAFETY: the hand-off is for this trap's thread.
         Some(handoff) => unsafe {
-            latency_tracer::end_interval(&mut token(), edge::HAND_OFF);
+            latency_tracer::end_interval(token(), edge::HAND_OFF);
             hand_off::<{ words::FOREIGN }>(handoff, old)
         },
         // SAFETY: the stack is given up. All registers have been saved.
@@ -52,30 +53,30 @@ fn foreign_call(k: &mut Kernel<Machine>, thread: Ref<Thread>, syndrome: u64) -> 
 /// Handles a synchronous exception in user mode other than one of Tench's own system calls.
 #[unsafe(no_mangle)]
 extern "C" fn tench_exception(address: usize, syndrome: u64) -> usize {
-    let mut kernel = enter(address);
+    let kernel = enter(address);
     let fault_address: u64;
     // SAFETY: reads a register that describes this exception.
     unsafe { core::arch::asm!("mrs {}, far_el1", out(reg) fault_address, options(nomem, nostack, preserves_flags)) };
     let current = kernel.current();
     let instruction = kernel.get(current).registers.pc;
     let foreign = syndrome >> 26 == class::SVC;
-    latency_tracer::entered(&mut kernel, if foreign { entry_path::FOREIGN_CALL } else { entry_path::FAULT });
+    latency_tracer::entered(kernel, if foreign { entry_path::FOREIGN_CALL } else { entry_path::FAULT });
     let next = match syndrome >> 26 {
-        class::FLOAT => float::trap(&mut kernel),
+        class::FLOAT => float::trap(kernel),
         class::SVC => {
-            let report = foreign_call(&mut kernel, current, syndrome);
-            entry::exception(&mut kernel, Class::ForeignCall, report)
+            let report = foreign_call(kernel, current, syndrome);
+            entry::exception(kernel, Class::ForeignCall, report)
         }
-        class::INSTRUCTION_ABORT if entry::space_was_missing(&mut kernel) => current,
+        class::INSTRUCTION_ABORT if entry::space_was_missing(kernel) => current,
         class::INSTRUCTION_ABORT | class::DATA_ABORT => entry::exception(
-            &mut kernel,
+            kernel,
             Class::PageFault,
             Report { class: Class::PageFault as u64, address: fault_address, instruction, syndrome },
         ),
         // For these the address register holds the value of an earlier fault, perhaps another program's, so it is not
         // reported.
         _ => entry::exception(
-            &mut kernel,
+            kernel,
             Class::Exception,
             Report { class: Class::Exception as u64, address: 0, instruction, syndrome },
         ),

@@ -16,14 +16,14 @@ pub fn run(machine: Machine, plan: &Plan<'_>) -> Result<usize, &'static str> {
     let state = NonNull::new(idle::STATE.get()).ok_or("no state")?;
     let idle = idle::IDLE.get().addr();
     // SAFETY: both are zeroed static memory that is used here alone.
-    let mut kernel = unsafe { State::initialise(state, machine, idle) }.ok_or("no idle thread")?;
+    let kernel = unsafe { State::initialise(state, machine, idle) }.ok_or("no idle thread")?;
     // SAFETY: the frame lies at the top of the idle thread's own kernel stack, which is not in use yet.
     unsafe { idle::prepare(idle) };
     // SAFETY: the state lives for ever, and the tokens made by traps exclude this one: no trap happens before
     // `tench_resume`, when this token is gone.
     trap::install(unsafe { &mut *state.as_ptr() });
-    first_process(&mut kernel, plan)?;
+    first_process(kernel, plan)?;
     kernel.state().statistics.boot_instructions = counter::instructions();
     kernel.state().charged_until = timer::now();
-    Ok(scheduler::leave(&mut kernel).address())
+    Ok(scheduler::leave(kernel).address())
 }

@@ -11,7 +11,6 @@ use tench_kernel::thread::FloatState;
 const ACCESSIBLE: u64 = 3 << 20;
 
 /// Lets user mode use the unit, or makes its next use trap. Takes effect on entry to user mode.
-#[inline]
 pub fn enable(enable: bool) {
     // SAFETY: compiled code of the kernel does not use the unit (soft-float target), so only user mode notices.
     unsafe {

@@ -6,7 +6,7 @@ use core::mem::MaybeUninit;
 use tench_abi::object::entry_path;
 use tench_kernel::latency_tracer::{self, edge};
 use tench_kernel::thread::{OBJECT_SIZE, THREAD_OFFSET, Thread};
-use tench_kernel::{Kernel, State, entry};
+use tench_kernel::{State, entry};
 
 use crate::{Machine, trap};
 
@@ -51,13 +51,13 @@ pub unsafe fn prepare(idle: usize) {
 /// Waits for interrupts, and for a thread to become ready.
 extern "C" fn idle_loop() -> ! {
     loop {
-        let mut kernel: Kernel<Machine> = trap::token();
-        latency_tracer::end_interval(&mut kernel, edge::PREEMPTION_POINT);
+        let kernel = trap::token();
+        latency_tracer::end_interval(kernel, edge::PREEMPTION_POINT);
         // SAFETY: waits until an interrupt is pending; interrupts are masked, so it stays pending until it is handled
         // below.
         unsafe { core::arch::asm!("wfi", options(nomem, nostack)) };
         let here: extern "C" fn() -> ! = idle_loop;
-        latency_tracer::begin_interval(&mut kernel, entry_path::IDLE, here as usize);
-        entry::idle(&mut kernel);
+        latency_tracer::begin_interval(kernel, entry_path::IDLE, here as usize);
+        entry::idle(kernel);
     }
 }

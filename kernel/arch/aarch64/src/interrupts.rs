@@ -128,7 +128,6 @@ impl Interrupts {
     }
 
     /// Returns the register block and the bit for a line.
-    #[inline]
     fn bit(&self, number: u32) -> (usize, u32) {
         let registers = if number < FIRST_SHARED { self.own_lines } else { self.distributor };
         (registers + (number as usize / 32) * 4, 1 << (number & 31))
@@ -152,14 +151,12 @@ impl Interrupts {
     }
 
     /// Unmasks a line.
-    #[inline]
     pub fn enable(&self, number: u32) {
         let (registers, bit) = self.bit(number);
         write(registers + distributor::ENABLE, bit);
     }
 
     /// Masks a line.
-    #[inline]
     pub fn disable(&self, number: u32) {
         let (registers, bit) = self.bit(number);
         write(registers + distributor::DISABLE, bit);
@@ -177,7 +174,6 @@ impl Interrupts {
     }
 
     /// Acknowledges and returns the pending interrupt, which becomes active, or returns `None`.
-    #[inline]
     pub fn acknowledge(&self) -> Option<u32> {
         let number: u64;
         // SAFETY: takes the pending interrupt (ICC_IAR1_EL1).
@@ -186,7 +182,6 @@ impl Interrupts {
     }
 
     /// Deactivates an acknowledged interrupt.
-    #[inline]
     pub fn end(&self, number: u32) {
         // SAFETY: ends the interrupt that was taken (ICC_EOIR1_EL1).
         unsafe {

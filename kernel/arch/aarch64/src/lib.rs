@@ -3,7 +3,8 @@
 //! | file          | what it does                                                         |
 //! |---------------|----------------------------------------------------------------------|
 //! | `start`       | the image in memory, and the end of the bootstrap                    |
-//! | `trap`        | exception vectors, system-call entry, the ways back to user mode     |
+//! | `trap`        | exception vectors, system-call entry                                 |
+//! | `leave`       | the ways back to user mode from a fast path                          |
 //! | `exceptions`  | faults and foreign system calls                                      |
 //! | `layout`      | memory layout                                                        |
 //! | `interrupts`  | GICv3                                                                |
@@ -50,6 +51,8 @@ pub mod float;
 pub mod idle;
 #[cfg(target_os = "none")]
 pub mod interrupts;
+#[cfg(target_os = "none")]
+mod leave;
 #[cfg(target_os = "none")]
 pub mod machine;
 #[cfg(target_os = "none")]

@@ -4,7 +4,6 @@ use arrayvec::ArrayVec;
 use tench_abi::Error;
 use tench_abi::memory::MapFlags;
 use tench_abi::object::CorePower;
-use tench_kernel::entry::Outcome;
 use tench_kernel::thread::{FloatState, Thread};
 use tench_kernel::{Arch, Kernel, Ref};
 
@@ -36,11 +35,6 @@ impl Machine {
     }
 }
 
-unsafe extern "Rust" {
-    /// The crate `tench-cold` has it.
-    safe fn tench_perform_cold(k: &mut Kernel<Machine>, thread: Ref<Thread>) -> Result<Outcome, Error>;
-}
-
 // SAFETY: `BASE` is where start.S maps physical memory, and `tench_switch` saves what the procedure-call standard
 // preserves on the stack of the thread that it switches away from.
 unsafe impl Arch for Machine {
@@ -65,11 +59,11 @@ unsafe impl Arch for Machine {
     fn now(&self) -> u64 {
         timer::now()
     }
-    #[inline]
+    #[inline(always)]
     fn set_timer(&mut self, deadline: Option<u64>) {
         timer::set(deadline);
     }
-    #[inline]
+    #[inline(always)]
     unsafe fn zero(&mut self, address: usize, length: usize) {
         // SAFETY: the caller's contract is the same.
         unsafe { memory::zero(address, length) };
@@ -79,19 +73,19 @@ unsafe impl Arch for Machine {
         // SAFETY: the caller's contract is the same.
         unsafe { memory::copy(from, to, words) };
     }
-    #[inline]
+    #[inline(always)]
     fn interrupt_acknowledge(&mut self) -> Option<u32> {
         self.interrupts.acknowledge()
     }
-    #[inline]
+    #[inline(always)]
     fn interrupt_end(&mut self, number: u32) {
         self.interrupts.end(number);
     }
-    #[inline]
+    #[inline(always)]
     fn interrupt_enable(&mut self, number: u32) {
         self.interrupts.enable(number);
     }
-    #[inline]
+    #[inline(always)]
     fn interrupt_disable(&mut self, number: u32) {
         self.interrupts.disable(number);
     }
@@ -127,11 +121,11 @@ unsafe impl Arch for Machine {
         }
         if overlaps(&start::resident()) { Err(Error::Overlap) } else { Ok(()) }
     }
-    #[inline]
+    #[inline(always)]
     fn timer_interrupt(&self) -> u32 {
         timer::LINE
     }
-    #[inline]
+    #[inline(always)]
     fn take_pending_interrupts(_: &mut Kernel<Machine>) {
         // SAFETY: unmasks interrupts for a moment. The handler makes a token of its own while this one is borrowed by
         // a caller that holds no reference into kernel state, and returns here.
@@ -152,11 +146,11 @@ unsafe impl Arch for Machine {
         unsafe { core::arch::asm!("mrs {}, isr_el1", out(reg) pending, options(nomem, nostack, preserves_flags)) };
         pending != 0
     }
-    #[inline]
+    #[inline(always)]
     fn page_entry(&self, physical: u64, level: u32, flags: MapFlags) -> u64 {
         paging::page(physical, level, flags)
     }
-    #[inline]
+    #[inline(always)]
     fn table_entry(&self, physical: u64) -> u64 {
         paging::table(physical)
     }
@@ -174,11 +168,11 @@ unsafe impl Arch for Machine {
     fn restrict_entry(&self, entry: u64, mask: MapFlags) -> u64 {
         paging::restrict(entry, mask)
     }
-    #[inline]
+    #[inline(always)]
     fn publish_entries(&mut self) {
         paging::publish();
     }
-    #[inline]
+    #[inline(always)]
     fn invalidate(&mut self, asid: u16, address: u64, level: u32, count: usize) {
         paging::invalidate(asid, address, level, count);
     }
@@ -191,15 +185,15 @@ unsafe impl Arch for Machine {
     fn clean_memory(&mut self, address: usize, length: usize) {
         memory::clean(address, length);
     }
-    #[inline]
+    #[inline(always)]
     fn space_register(&self, physical: u64, asid: u16) -> u64 {
         paging::register(physical, asid)
     }
-    #[inline]
+    #[inline(always)]
     fn empty_space_register(&self) -> u64 {
         self.empty_space
     }
-    #[inline]
+    #[inline(always)]
     fn space(&self) -> u64 {
         paging::loaded()
     }
@@ -219,15 +213,15 @@ unsafe impl Arch for Machine {
         // SAFETY: writes a register that only user mode uses.
         unsafe { core::arch::asm!("msr tpidr_el0, {}", in(reg) value, options(nomem, nostack, preserves_flags)) };
     }
-    #[inline]
+    #[inline(always)]
     fn float_enable(&mut self, enable: bool) {
         float::enable(enable);
     }
-    #[inline]
+    #[inline(always)]
     fn float_save(&mut self, state: &mut FloatState) {
         float::save(state);
     }
-    #[inline]
+    #[inline(always)]
     fn float_restore(&mut self, state: &FloatState) {
         float::restore(state);
     }
@@ -244,7 +238,7 @@ unsafe impl Arch for Machine {
     fn power_off(&mut self, status: u8) -> ! {
         power::off(status)
     }
-    #[inline]
+    #[inline(always)]
     fn instructions(&self) -> u64 {
         crate::counter::instructions()
     }
@@ -263,8 +257,5 @@ unsafe impl Arch for Machine {
     fn marker<const ID: u16>() {
         // SAFETY: writes the zero register.
         unsafe { core::arch::asm!("movz xzr, #{}", const ID, options(nomem, nostack, preserves_flags)) };
-    }
-    fn perform_cold(k: &mut Kernel<Machine>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-        tench_perform_cold(k, thread)
     }
 }

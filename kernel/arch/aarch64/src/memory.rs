@@ -19,7 +19,7 @@ fn zero_block() -> usize {
 ///
 /// # Safety
 /// The range is mapped normal memory that holds no live object.
-#[inline]
+#[inline(always)]
 pub unsafe fn zero(address: usize, length: usize) {
     let mut block = ZERO_BLOCK.load(Ordering::Relaxed);
     if block == 0 {
@@ -28,11 +28,15 @@ pub unsafe fn zero(address: usize, length: usize) {
     }
     let end = address + length;
     let mut at = address;
-    if (address | length) & block.wrapping_mul(4).wrapping_sub(1) == 0 && length != 0 {
+    if (address | length) & block.wrapping_mul(8).wrapping_sub(1) == 0 && length != 0 {
         while at != end {
-            // SAFETY: four aligned blocks inside the range (caller).
+            // SAFETY: eight aligned blocks inside the range (caller).
             unsafe {
                 core::arch::asm!(
+                    "dc zva, {0}", "add {0}, {0}, {1}",
+                    "dc zva, {0}", "add {0}, {0}, {1}",
+                    "dc zva, {0}", "add {0}, {0}, {1}",
+                    "dc zva, {0}", "add {0}, {0}, {1}",
                     "dc zva, {0}", "add {0}, {0}, {1}",
                     "dc zva, {0}", "add {0}, {0}, {1}",
                     "dc zva, {0}", "add {0}, {0}, {1}",

@@ -26,7 +26,7 @@ const USER_NEVER_EXECUTES: u64 = 1 << 54;
 const MANY: usize = 32;
 
 /// Returns an entry that maps memory in a table of level 1 to 3.
-#[inline]
+#[inline(always)]
 pub fn page(physical: u64, level: u32, flags: MapFlags) -> u64 {
     let mut entry = physical | USER | ACCESSED | NOT_GLOBAL | INNER_SHAREABLE | KERNEL_NEVER_EXECUTES;
     entry |= if level == 3 { PAGE_OR_TABLE } else { BLOCK };
@@ -55,20 +55,19 @@ pub fn restrict(entry: u64, mask: MapFlags) -> u64 {
 }
 
 /// Returns an entry for a table of the next level.
-#[inline]
+#[inline(always)]
 pub fn table(physical: u64) -> u64 {
     physical | PAGE_OR_TABLE
 }
 
 /// Makes written entries visible to the page-table walk.
-#[inline]
+#[inline(always)]
 pub fn publish() {
     // SAFETY: a barrier: stores to tables before, walks after.
     unsafe { core::arch::asm!("dsb nshst", "isb", options(nostack, preserves_flags)) };
 }
 
 /// Invalidates TLB entries for `count` entries of `level` from `address` on.
-#[inline]
 pub fn invalidate(asid: u16, address: u64, level: u32, count: usize) {
     if count > MANY {
         invalidate_space(asid);
@@ -104,7 +103,6 @@ pub fn load(register: u64) {
 }
 
 /// Returns the value last given to `load`.
-#[inline]
 pub fn loaded() -> u64 {
     let register;
     // SAFETY: reads a register.
@@ -113,7 +111,6 @@ pub fn loaded() -> u64 {
 }
 
 /// Returns the value of the register for a root table and its identifier.
-#[inline]
 pub fn register(physical: u64, asid: u16) -> u64 {
     physical | u64::from(asid) << 48
 }

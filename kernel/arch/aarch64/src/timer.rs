@@ -42,7 +42,7 @@ pub fn init() {
 }
 
 /// Sets or clears the deadline of the timer interrupt.
-#[inline]
+#[inline(always)]
 pub fn set(deadline: Option<u64>) {
     // SAFETY: writes the deadline. The barrier makes a passed deadline's interrupt end before it is ended at the
     // controller, so that it is not taken a second time.

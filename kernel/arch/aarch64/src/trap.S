@@ -153,8 +153,8 @@ el0_call_other:
     cmp x10, #1
     b.eq tench_fast_reply_receive
     cmp x10, #8
-    b.eq tench_fast_signal
     b.hi el0_call_above
+    b.eq tench_fast_signal
     cmp x10, #7
     b.eq tench_fast_yield
     cmp x10, #{UPCALL_RETURN}
@@ -164,9 +164,31 @@ el0_call_other:
 .endif
 
 el0_call_above:
-    cmp x10, #{MAPPING_SET}
-    b.ne tench_slow_call
-    b tench_fast_set_entry
+    cmp x10, #{FAST_LIMIT}
+    b.hs tench_slow_call
+    adr x16, fast_paths
+    ldrsw x17, [x16, x10, lsl #2]
+    add x16, x16, x17
+    br x16
+
+// Where the operations lead that have a fast path and no branch above.
+.balign 4
+fast_paths:
+    .set number, 0
+    .rept {FAST_LIMIT}
+    .if number == {COPY}
+    .word tench_fast_copy - fast_paths
+    .elseif number == {DELETE}
+    .word tench_fast_delete - fast_paths
+    .elseif number == {FRAME_MAP}
+    .word tench_fast_map - fast_paths
+    .elseif number == {MAPPING_SET}
+    .word tench_fast_set_entry - fast_paths
+    .else
+    .word tench_slow_call - fast_paths
+    .endif
+    .set number, number + 1
+    .endr
 
 // x0, x1, x10 as the caller had them, x2 = thread, the rest saved. A fast path has used the stack, which is given up, and
 // the registers that a call preserves.

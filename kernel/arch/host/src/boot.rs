@@ -76,7 +76,7 @@ pub fn boot() -> (NonNull<State<Host>>, Ref<Thread>) {
     };
     // SAFETY: `memory` is zeroed, aligned and freed with the machine; the idle thread's object is zeroed RAM outside of
     // all untyped memory.
-    let mut kernel = unsafe { State::initialise(memory, host, idle) }.expect("an address is not 0");
+    let kernel = unsafe { State::initialise(memory, host, idle) }.expect("an address is not 0");
     let mut header = Header {
         magic: MAGIC,
         version: VERSION,
@@ -101,8 +101,8 @@ pub fn boot() -> (NonNull<State<Host>>, Ref<Thread>) {
         counter_frequency: 100_000,
         core: 0,
     };
-    let first = first_process(&mut kernel, &plan).expect("the plan is complete");
-    let runs = scheduler::leave(&mut kernel);
+    let first = first_process(kernel, &plan).expect("the plan is complete");
+    let runs = scheduler::leave(kernel);
     assert!(runs == first, "the first thread runs");
     (memory, first)
 }

@@ -235,7 +235,7 @@ impl Machine {
 
     /// Returns all capabilities of a kind.
     fn capabilities(&mut self, kind: Kind) -> Vec<Cap> {
-        let mut k = self.kernel();
+        let k = self.kernel();
         let (mut found, mut at) = (Vec::new(), SlotRef::new(k.state().derivation_tail));
         while let Some(slot) = at {
             let s = k.slot(slot);

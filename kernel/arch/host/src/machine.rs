@@ -96,8 +96,14 @@ impl Machine {
     }
 
     /// Returns a kernel token. No other token is in use while the machine is borrowed.
-    pub fn kernel(&mut self) -> Kernel<Host> {
-        // SAFETY: the state lives as long as the machine; suspended entries hold their tokens at preemption points.
+    pub fn kernel(&mut self) -> &mut Kernel<Host> {
+        self.token()
+    }
+
+    /// As [`kernel`](Self::kernel), for an entry that may be suspended. Then others use tokens of their own.
+    fn token(&mut self) -> &'static mut Kernel<Host> {
+        // SAFETY: the state lives as long as the machine, and all entries end before; suspended ones hold their tokens
+        // at preemption points.
         unsafe { Kernel::from_state(self.state) }
     }
 
@@ -114,7 +120,7 @@ impl Machine {
 
     /// Returns true if no thread can run.
     pub fn idle(&mut self) -> bool {
-        let mut k = self.kernel();
+        let k = self.kernel();
         k.current() == k.state().idle
     }
 
@@ -140,16 +146,17 @@ impl Machine {
 
     /// Returns the capability at an address of the first thread's CSpace.
     pub fn cap(&mut self, address: u64) -> tench_kernel::Cap {
-        let (mut k, first) = (self.kernel(), self.first);
-        let slot = tench_kernel::cspace::lookup_of(&mut k, first, address).expect("a capability lies there");
+        let first = self.first;
+        let k = self.kernel();
+        let slot = tench_kernel::cspace::lookup_of(k, first, address).expect("a capability lies there");
         k.slot(slot).cap
     }
 
     /// Enters the kernel as the running thread.
     pub(crate) fn enter(&mut self, job: impl FnOnce(&mut Kernel<Host>) -> Ref<Thread> + 'static) {
-        let mut k = self.kernel();
+        let k = self.token();
         let thread = k.current();
-        let mut inner = self.kernel();
+        let inner = self.token();
         let continues = |next: Ref<Thread>| {
             let next: *const Thread = std::ptr::with_exposed_provenance(next.address());
             // SAFETY: the kernel has returned `next`, so it is alive; no entry runs now, so the thread is not being
@@ -157,7 +164,7 @@ impl Machine {
             unsafe { (*next).kernel_stack_pointer != 0 }
         };
         let stacks = &mut self.stacks;
-        let result = catch_unwind(AssertUnwindSafe(|| stacks.enter(thread, move || job(&mut inner), continues)));
+        let result = catch_unwind(AssertUnwindSafe(|| stacks.enter(thread, move || job(inner), continues)));
         match result {
             Ok(next) => {
                 assert!(k.current() == next, "the kernel returns {next:?}, but {:?} is current", k.current());
@@ -213,23 +220,23 @@ impl Machine {
         if current == thread {
             return;
         }
-        let mut k = self.kernel();
-        assert!(scheduler::runnable(&mut k, thread), "{thread:?} is {:?}", k.get(thread).state);
+        let k = self.kernel();
+        assert!(scheduler::runnable(k, thread), "{thread:?} is {:?}", k.get(thread).state);
         assert!(k.get(thread).kernel_stack_pointer == 0, "{thread:?} continues in the kernel");
         let is_budgeted = |k: &mut Kernel<Host>, thread: Ref<Thread>| k.get(thread).blockers & blocker::BUDGETED != 0;
-        if is_budgeted(&mut k, current) {
-            depletion::pause(&mut k, current, false);
+        if is_budgeted(k, current) {
+            depletion::pause(k, current, false);
         }
-        scheduler::dequeue(&mut k, thread);
+        scheduler::dequeue(k, thread);
         let space = k.get(thread).space_register;
         k.arch().load_space(space);
         k.state().current = thread;
-        if current != k.state().idle && scheduler::runnable(&mut k, current) {
-            scheduler::enqueue(&mut k, current);
+        if current != k.state().idle && scheduler::runnable(k, current) {
+            scheduler::enqueue(k, current);
         }
-        if is_budgeted(&mut k, thread) {
-            scheduler::charge(&mut k);
-            depletion::start_timing(&mut k, thread);
+        if is_budgeted(k, thread) {
+            scheduler::charge(k);
+            depletion::start_timing(k, thread);
         }
     }
 
@@ -287,7 +294,7 @@ impl Machine {
     /// Accesses an address of the running thread's address space. Returns the page that is mapped there.
     pub fn access(&mut self, address: u64) -> Option<crate::translation::Page> {
         // The thread's first instruction would not be fetched if its address space were not loaded.
-        entry::space_was_missing(&mut self.kernel());
+        entry::space_was_missing(self.kernel());
         self.host().access(address)
     }
 
@@ -349,7 +356,7 @@ impl Machine {
     /// Panics unless the kernel's whole state is consistent.
     #[track_caller]
     pub fn check(&mut self) {
-        if let Err(wrong) = check::check(&mut self.kernel()) {
+        if let Err(wrong) = check::check(self.kernel()) {
             panic!("the kernel's state is inconsistent: {wrong}");
         }
     }
@@ -376,7 +383,10 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         Operation::Signal => fast::signal(k, thread, address),
         Operation::Receive => fast::receive(k, thread, address, tag),
         Operation::Yield => fast::give_way(k, thread),
-        Operation::MappingSet => fast::set_entry(k, thread, address, tag),
+        Operation::MappingSet => fast::mappings::set_entry(k, thread, address, tag),
+        Operation::Copy => fast::capabilities::copy(k, thread, address, tag),
+        Operation::Delete => fast::capabilities::delete(k, thread, address, tag),
+        Operation::FrameMap => fast::mappings::map(k, thread, address, tag),
         _ => return None,
     };
     let found = if matches!(found, Fast::Named) { fast::reply_receive_named(k, thread, address, tag) } else { found };
@@ -393,6 +403,12 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
             let x = &mut k.get(thread).registers.x;
             x[..11].fill(0);
             x[0] = code;
+            return Some(thread);
+        }
+        Fast::Results(results) => {
+            let x = &mut k.get(thread).registers.x;
+            x[..11].fill(0);
+            x[1..4].copy_from_slice(&results);
             return Some(thread);
         }
         Fast::Resume(next) => return Some(exchange(k, thread, next)),

@@ -168,16 +168,16 @@ impl Weave {
 
     /// Returns the actor that continues in user mode.
     fn next(&mut self) -> Option<usize> {
-        let mut k = self.machine.kernel();
+        let k = self.machine.kernel();
         let mut shared = self.shared.borrow_mut();
-        shared.collect(&mut k);
+        shared.collect(k);
         let current = k.current();
         match shared.next.take() {
             Some(next) if shared.actors[next].thread == current && !shared.actors[next].calling => Some(next),
             _ => {
-                shared.check(&mut k);
+                shared.check(k);
                 let running = shared.actors.iter().position(|actor| actor.thread == current);
-                shared.decide(&mut k, running, None)
+                shared.decide(k, running, None)
             }
         }
     }
@@ -197,7 +197,7 @@ impl Weave {
         let call = {
             let mut shared = self.shared.borrow_mut();
             let driver = shared.driver;
-            shared.arrange(&mut self.machine.kernel(), driver);
+            shared.arrange(self.machine.kernel(), driver);
             let actor = &mut shared.actors[actor];
             actor.calling = true;
             // The actor may have been away in a call that was forgotten.

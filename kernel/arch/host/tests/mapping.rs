@@ -310,8 +310,8 @@ fn a_root_that_goes_leaves_no_translation_and_gives_its_identifier_back() {
     }
     let again = w.m.make(Kind::PageTable, 0);
     let object = w.m.cap(again).object;
-    let mut k = w.m.kernel();
-    let register = page_table::space_register(&mut k, object);
+    let k = w.m.kernel();
+    let register = page_table::space_register(k, object);
     assert_eq!(register >> 48, 3, "the lowest free identifier is taken");
 }
 
@@ -335,7 +335,7 @@ fn mapping_stops_if_its_mapping_is_deleted_at_a_preemption_point() {
     let mut w = world();
     let frame = w.m.make(Kind::Frame, 21);
     let mapping = w.m.free;
-    let slot = tench_kernel::cspace::destination(&mut w.m.kernel(), 0, mapping).expect("empty");
+    let slot = tench_kernel::cspace::destination(w.m.kernel(), 0, mapping).expect("empty");
     let mut points = 0;
     w.m.host().hook = Some(Box::new(move |k| {
         points += 1;

@@ -344,7 +344,7 @@ proptest! {
                 prop_assert_eq!(w.m.waits(*thread), *deadline > now);
             }
             let current = w.m.current();
-            let mut k = w.m.kernel();
+            let k = w.m.kernel();
             let (highest, priority) = (k.state().highest_ready, k.get(current).priority);
             prop_assert!(highest <= priority.into(), "{} waits while {} runs", highest, priority);
             prop_assert!(k.state().statistics.deepest_nesting <= 2);

@@ -56,7 +56,6 @@ struct Work {
 }
 
 /// Returns whether a slot holds the last capability to a node or thread.
-#[inline(always)]
 pub(super) fn is_last<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let cap = &k.slot(slot).cap;
     matches!(cap.kind, Kind::CapNode | Kind::Thread) && (is_zombie(cap) || derivation::is_last(k, slot))
@@ -221,7 +220,6 @@ fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work)
 
 /// Returns the index of the first slot, from `from` on, of `count` slots from `first` on, that is not empty, or at
 /// which a preemption point is due.
-#[inline]
 fn skip_empty<A: Arch>(k: &mut Kernel<A>, first: SlotRef, from: u64, count: u64, budget: &mut isize) -> u64 {
     let limit = count.min(from + (*budget / SLOT_COST).max(0) as u64);
     let mut i = from;
@@ -321,7 +319,6 @@ pub(crate) fn relocate<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
 }
 
 /// Returns the next and previous in a container zombie's ring. A zombie alone is its own neighbour.
-#[inline]
 fn ring<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef) -> (SlotRef, SlotRef) {
     let extra = k.slot(zombie).cap.extra;
     let named = |number: u64| SlotRef::new(number as u32).unwrap_or(zombie);
@@ -329,7 +326,6 @@ fn ring<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef) -> (SlotRef, SlotRef) {
 }
 
 /// Sets a zombie's neighbours.
-#[inline]
 fn set_ring<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, next: SlotRef, previous: SlotRef) {
     k.slot(zombie).cap.extra = u64::from(next.number()) | u64::from(previous.number()) << 32;
 }

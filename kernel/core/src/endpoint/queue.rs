@@ -22,7 +22,7 @@ pub enum Waiting {
 }
 
 /// Returns the first thread that waits at an endpoint.
-#[inline]
+#[inline(always)]
 pub fn waiting<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> Waiting {
     let head = k.get(endpoint).head;
     // SAFETY: the head of a queue is a live thread (a thread leaves its queue before it is deleted).
@@ -34,7 +34,7 @@ pub fn waiting<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> Waiting {
 }
 
 /// Returns the sender whose message is received next.
-#[inline]
+#[inline(always)]
 pub fn first_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> Option<Ref<Thread>> {
     if let Waiting::Sender(thread) = waiting(k, endpoint) { Some(thread) } else { None }
 }
@@ -74,14 +74,14 @@ pub fn unqueue_receiver<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thr
 }
 
 /// Returns the heap node of a sender.
-#[inline]
+#[inline(always)]
 fn sending_node(thread: Ref<Thread>) -> Ref<Node> {
     // SAFETY: the field of a live thread.
     unsafe { Ref::at_unchecked(thread.address() + offset_of!(Thread, sending)) }
 }
 
 /// Returns the root of the heap of senders.
-#[inline]
+#[inline(always)]
 fn senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> u32 {
     match first_sender(k, endpoint) {
         Some(first) => heap::number(k, sending_node(first)),
@@ -90,6 +90,7 @@ fn senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> u32 {
 }
 
 /// Sets the root of the heap of senders.
+#[inline(always)]
 fn set_senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, root: u32) {
     let first = heap::node(k, root).map_or(0, |node| node.address() - offset_of!(Thread, sending));
     k.get(endpoint).head = first;
@@ -100,7 +101,7 @@ fn set_senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, root: u32) {
 const THREAD_SHIFT: u32 = align_of::<Thread>().trailing_zeros();
 
 /// Returns the thread that serves an endpoint.
-#[inline]
+#[inline(always)]
 pub fn server<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> Option<Ref<Thread>> {
     let number = k.get(endpoint).server;
     if number == 0 {
@@ -118,14 +119,13 @@ pub fn set_server<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, server: O
 }
 
 /// Returns the index in [`Endpoint::helpers`] for senders of a height.
-#[inline]
+#[inline(always)]
 const fn class(height: u8) -> usize {
     if height < 2 { height as usize } else { 2 }
 }
 
 /// Returns the height that a server of this depth has because of the senders at its endpoint: greater than that of each
 /// sender that helps.
-#[inline]
 pub fn height_above<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, depth: u8) -> u8 {
     match k.get(endpoint).helpers {
         [0, 0, 0] => 0,
@@ -137,7 +137,6 @@ pub fn height_above<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, depth: 
 
 /// Returns the height that one sender gives to a server of this depth. Senders of height 2 and 3 are counted together;
 /// but none of height 3 helps a server whose depth is not 0.
-#[inline]
 pub fn height_by_sender(height: u8, depth: u8) -> u8 {
     if height < 2 { height + 1 } else { MAX_HEIGHT - depth.min(1) }
 }
@@ -158,6 +157,7 @@ pub fn stop_helping<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread:
 }
 
 /// Records in an endpoint's server whether senders wait there: if so, it takes no fast path.
+#[inline(always)]
 pub fn note_senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) {
     let Some(server) = server(k, endpoint) else { return };
     let is_waited_for = first_sender(k, endpoint).is_some();
@@ -209,7 +209,7 @@ pub fn enqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, threa
 
 /// Returns a sender's key: the lowest comes first. A sender that does not help comes last, since
 /// its priority may come from another sender that waits here.
-#[inline]
+#[inline(always)]
 fn key_of(arrival: u64, t: &Thread) -> u64 {
     let priority = if t.blockers & blocker::HELPLESS != 0 { -1 } else { t.priority };
     let rank = (i16::from(u8::MAX) + 1 - priority) as u64;
@@ -268,7 +268,6 @@ pub fn leave<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 }
 
 /// Takes a sending thread out of its endpoint's queue.
-#[inline]
 pub fn leave_as_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let height = k.get(thread).height;
     if helping::can_help(k, thread) {

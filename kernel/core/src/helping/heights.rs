@@ -30,7 +30,6 @@ pub const MAX_HELPER: u8 = MAX_HEIGHT - 1;
 const MAX_EARLY: u8 = MAX_HELPER - tench_abi::object::MAX_DEPTH as u8;
 
 /// Returns the maximum height with which a sender helps at an endpoint that `server` serves.
-#[inline]
 fn max_sender<A: Arch>(k: &mut Kernel<A>, server: Option<Ref<Thread>>) -> u8 {
     server.map_or(MAX_EARLY, |server| MAX_HELPER - k.get(server).depth)
 }
@@ -62,7 +61,6 @@ fn may_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>
 
 /// Prepares a thread to wait at an endpoint, which `server` may serve. If the thread is too high to help the server,
 /// callers of the thread stop helping; if it still may not help, it is marked `HELPLESS`.
-#[inline]
 pub fn look_ahead<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Option<Ref<Thread>>) {
     if !can_help(k, thread) {
         return;
@@ -107,7 +105,6 @@ fn excess_caller<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, most: u8) -> O
 }
 
 /// Makes a thread that has begun to wait at an endpoint help the endpoint's server.
-#[inline]
 pub fn join<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>) {
     let t = k.get(thread);
     let (priority, height) = (t.priority, t.height);

@@ -29,6 +29,7 @@ pub fn resume_call<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Ou
 }
 
 /// Suspends a thread in any state.
+#[inline(always)]
 pub fn suspend<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if matches!(k.get(thread).state, ThreadState::Ready) {
         scheduler::dequeue(k, thread);
@@ -47,6 +48,7 @@ pub fn suspend_call<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<O
 
 /// Checks that a thread is stopped, or waits for its fault handler's reply, so that its registers can be read and
 /// written.
+#[inline(always)]
 fn check_at_rest<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(), Error> {
     let t = k.get(thread);
     match t.state {

@@ -4,7 +4,6 @@ use super::Nodes;
 use crate::slot::SlotRef;
 
 /// Returns the first node of the tree after `node`, which is in it, whose end lies beyond `address`.
-#[inline]
 pub fn next_reaching<N: Nodes>(t: &mut N, node: SlotRef, address: usize) -> Option<SlotRef> {
     let mut at = node;
     let mut right = t.links(at).right;
@@ -32,7 +31,6 @@ pub fn next_reaching<N: Nodes>(t: &mut N, node: SlotRef, address: usize) -> Opti
 }
 
 /// Returns the first node of a subtree whose end lies beyond `address`. Such a node exists.
-#[inline]
 fn first_reaching<N: Nodes>(t: &mut N, subtree: SlotRef, address: usize) -> Option<SlotRef> {
     let mut node = subtree;
     loop {

@@ -47,7 +47,6 @@ fn member(previous: SlotRef, next: u32, continues: u16) -> Links {
 
 /// Links `count` nodes with the numbers after `first`'s, which has no followers, as members of its run. Members that it
 /// has already come after them.
-#[inline]
 pub fn extend<N: Nodes>(t: &mut N, first: SlotRef, count: usize) {
     let links = t.links(first);
     let (behind, continues) = (links.next, links.continues);
@@ -66,7 +65,7 @@ pub fn extend<N: Nodes>(t: &mut N, first: SlotRef, count: usize) {
 }
 
 /// Gives the place in the tree of `old`, which had `links`, to `new`.
-#[inline]
+#[inline(always)]
 pub fn take_place<N: Nodes>(t: &mut N, old: SlotRef, links: &Links, new: SlotRef) {
     let n = t.links(new);
     n.max_end = links.max_end;
@@ -95,7 +94,6 @@ pub fn stand_alone<N: Nodes>(t: &mut N, node: SlotRef, (before, behind): Gap) {
 
 /// Returns whether [`remove`](super::remove) can unlink a node of a run: the first, if nothing follows it, and the
 /// last, likewise. Any other has to [`stand_alone`] before.
-#[inline]
 pub fn is_removable<N: Nodes>(t: &mut N, node: SlotRef) -> bool {
     let links = *t.links(node);
     if links.colour == MEMBER {
@@ -146,7 +144,6 @@ fn remove_member<N: Nodes>(t: &mut N, node: SlotRef, (before, behind): Gap) {
 
 /// Unlinks the first of a run, which is [removable](is_removable), and up to `most - 1` members after it, until one has
 /// followers or `stays`. Returns how many were unlinked. None of the nodes has an end.
-#[inline]
 pub fn remove_first<N: Nodes>(
     t: &mut N,
     first: SlotRef,

@@ -337,7 +337,7 @@ fn run(plans: &[Plan]) {
             continue;
         }
         apply(&mut machine, &mut model, &step);
-        if let Err(wrong) = derivation::check_invariants(&mut machine.kernel()) {
+        if let Err(wrong) = derivation::check_invariants(machine.kernel()) {
             panic!("{step:?}: {wrong}");
         }
         machine.check();

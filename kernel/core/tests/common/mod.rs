@@ -13,7 +13,7 @@ use tench_kernel::{derivation, scheduler};
 /// Panics unless the state is consistent.
 #[track_caller]
 pub fn check(machine: &mut Machine) {
-    if let Err(wrong) = derivation::check_invariants(&mut machine.kernel()) {
+    if let Err(wrong) = derivation::check_invariants(machine.kernel()) {
         panic!("{wrong}");
     }
     machine.check();
@@ -21,7 +21,7 @@ pub fn check(machine: &mut Machine) {
 
 /// Returns the number of capabilities.
 pub fn capabilities(machine: &mut Machine) -> usize {
-    derivation::check_invariants(&mut machine.kernel()).expect("consistent")
+    derivation::check_invariants(machine.kernel()).expect("consistent")
 }
 
 /// Returns an untyped's watermark.
@@ -69,7 +69,7 @@ pub fn take_over(machine: &mut Machine) {
     machine.host().hook = None;
     if machine.current() != first {
         if !machine.kernel().get(first).queued {
-            scheduler::make_ready(&mut machine.kernel(), first);
+            scheduler::make_ready(machine.kernel(), first);
         }
         machine.run(first);
     }

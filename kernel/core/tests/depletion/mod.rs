@@ -370,18 +370,18 @@ fn a_depleted_thread_whose_account_is_suspended_waits_for_both() {
     let mut stage = Stage::new();
     let thread = stage.thread;
     stage.pass(BUDGET, false);
-    account::set_suspended(&mut stage.machine.kernel(), thread, true);
+    account::set_suspended(stage.machine.kernel(), thread, true);
     stage.machine.check();
     // The refill comes, and does not make the suspended thread run.
     stage.pass(PERIOD, false);
     assert!(!stage.is_depleted());
-    account::set_suspended(&mut stage.machine.kernel(), thread, false);
+    account::set_suspended(stage.machine.kernel(), thread, false);
     stage.machine.reschedule();
     stage.check_current(true);
     // In the opposite order.
     stage.pass(BUDGET, false);
-    account::set_suspended(&mut stage.machine.kernel(), thread, true);
-    account::set_suspended(&mut stage.machine.kernel(), thread, false);
+    account::set_suspended(stage.machine.kernel(), thread, true);
+    account::set_suspended(stage.machine.kernel(), thread, false);
     stage.machine.reschedule();
     stage.check_current(false);
     stage.pass(PERIOD - BUDGET, true);
@@ -392,11 +392,11 @@ fn a_running_thread_whose_account_is_suspended_loses_no_budget() {
     let mut stage = Stage::new();
     let thread = stage.thread;
     stage.pass(100, true);
-    account::set_suspended(&mut stage.machine.kernel(), thread, true);
+    account::set_suspended(stage.machine.kernel(), thread, true);
     stage.machine.reschedule();
     stage.check_current(false);
     assert_eq!(stage.query()[2], BUDGET - 100);
-    account::set_suspended(&mut stage.machine.kernel(), thread, false);
+    account::set_suspended(stage.machine.kernel(), thread, false);
     stage.machine.reschedule();
     stage.check_current(true);
     stage.pass(BUDGET - 100, false);
@@ -431,7 +431,7 @@ fn many_unimportant_deadlines_keep_no_important_thread_waiting() {
     while !machine.idle() {
         machine.call(Operation::ThreadSuspend, &[u64::from(slot::THREAD.0)]);
         let current = machine.current();
-        tench_kernel::thread::control::suspend(&mut machine.kernel(), current);
+        tench_kernel::thread::control::suspend(machine.kernel(), current);
         machine.pass_time(1);
         machine.reschedule();
         machine.check();

@@ -13,7 +13,7 @@ use tench_kernel::thread::ThreadState;
 use tench_kernel::{account, endpoint, float};
 
 use twin::Twin;
-use world::{RECEIVE, RECEIVE_SLOTS, World, Zero};
+use world::{RECEIVE, RECEIVE_SLOTS, WORK, WORK_SLOTS, World, Zero};
 
 /// A system call with a message. `pick` numbers choose among addresses.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ struct Message {
 enum Step {
     Message(Message),
     Signal(usize),
+    /// A call that changes capabilities: which, and numbers that choose its arguments.
+    Capability(u8, [usize; 6]),
     Yield,
     Fault(Class, u64),
     /// The running thread uses the floating-point unit.
@@ -44,7 +46,7 @@ enum Step {
 
 /// Returns one of `usual`, or in one of five cases any of `all`.
 fn pick(number: usize, usual: &[u64], all: &[u64]) -> u64 {
-    let list = if number.is_multiple_of(5) { all } else { usual };
+    let list = if number.is_multiple_of(5) || usual.is_empty() { all } else { usual };
     list[number / 5 % list.len()]
 }
 
@@ -88,6 +90,7 @@ fn steps() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => messages().prop_map(Step::Message),
         2 => (0..1000usize).prop_map(Step::Signal),
+        12 => (0..8u8, prop::array::uniform6(0..1000usize)).prop_map(|(what, picks)| Step::Capability(what, picks)),
         1 => Just(Step::Yield),
         2 => (prop::sample::select(&Class::STOPPING[..]), any::<u64>())
             .prop_map(|(class, word)| Step::Fault(class, word)),
@@ -124,6 +127,7 @@ impl Play {
                 let address = pick(*number, &addresses.signallable, &addresses.all);
                 self.call(Operation::Signal, keep_fast, &[address]);
             }
+            Step::Capability(what, picks) => self.capability(*what, *picks, keep_fast),
             Step::Yield => self.call(Operation::Yield, keep_fast, &[]),
             Step::Fault(class, word) => self.fault(*class, *word, keep_fast),
             Step::Compute(word) => self.compute(*word),
@@ -152,6 +156,35 @@ impl Play {
         self.twin.enter(&mut self.world, keep_fast, &what, |m| {
             m.system_call(operation as u64, &x);
         });
+    }
+
+    /// Copies, deletes or maps. What is deleted most often are the slots in which the other calls make capabilities.
+    fn capability(&mut self, what: u8, picks: [usize; 6], keep_fast: bool) {
+        let addresses = &self.world.addresses;
+        let work: Vec<u64> = (WORK..WORK + WORK_SLOTS).collect();
+        let [first, second, third, index, count, flags] = picks;
+        let cspace = if second.is_multiple_of(9) { pick(third, &[], &addresses.all) } else { 0 };
+        let place = pick(first, &work, &addresses.all);
+        let (index, count) = (pick(index, &[0, 1, 2, 7, 511], &[512, 65]), pick(count, &[1, 1, 1, 2, 0], &[3, 16]));
+        let offset = pick(second, &[0, 0x1000, 0x3000], &[0x4000, 0x800, 0x10_0000]);
+        let flags = pick(flags, &[1, 3, 3], &[0, 2, 4, 5, 9, 17, 1 << 40]);
+        let (operation, arguments) = match what {
+            0 | 1 => {
+                let source = [&addresses.frames[..], &addresses.callable, &addresses.replies, &work].concat();
+                (Operation::Copy, vec![cspace, pick(third, &source, &addresses.all), 0, place])
+            }
+            2..=4 => (Operation::Delete, vec![cspace, pick(first, &work, &work), u64::from(third.is_multiple_of(7))]),
+            5 | 6 => {
+                let (frame, table) = (&addresses.frames, &addresses.tables);
+                let (frame, table) = (pick(third, frame, &addresses.all), pick(second, table, &addresses.all));
+                (Operation::FrameMap, vec![frame, table, index, count, offset, flags, place])
+            }
+            _ => {
+                let mapping = pick(third, &addresses.scattered, &addresses.all);
+                (Operation::MappingSet, vec![mapping, index, count, offset, flags])
+            }
+        };
+        self.call(operation, keep_fast, &arguments);
     }
 
     fn message(&mut self, message: &Message, keep_fast: bool) {
@@ -207,7 +240,7 @@ impl Play {
     fn compute(&mut self, word: u64) {
         let m = &mut self.world.machine;
         if m.host().float().is_none() {
-            float::trap(&mut m.kernel());
+            float::trap(m.kernel());
         }
         let unit = m.host().float().expect("the trap switches it on");
         unit.registers[0][1] = word;
@@ -222,13 +255,13 @@ impl Play {
             match what {
                 0 => call(Operation::ThreadSuspend, &[capability]),
                 1..=3 => call(Operation::ThreadResume, &[capability]),
-                4 | 5 => endpoint::cancel(&mut m.kernel(), thread, Error::Aborted),
+                4 | 5 => endpoint::cancel(m.kernel(), thread, Error::Aborted),
                 6 => call(Operation::SchedulingConfigure, &[time, how % 70, how % 70, how % 3 * 20]),
                 7 => call(Operation::SchedulingReserve, &[time, 64 + how, 200 + how]),
                 8 | 9 => call(Operation::SchedulingReserve, &[time, 0, 0]),
                 10 => call(Operation::ThreadBind, &[capability, UNBIND]),
                 11 | 12 => call(Operation::ThreadBind, &[capability, time]),
-                13 | 14 => drop(account::set_suspended(&mut m.kernel(), thread, what == 13)),
+                13 | 14 => drop(account::set_suspended(m.kernel(), thread, what == 13)),
                 15 => call(
                     Operation::ThreadServe,
                     &[capability, if how.is_multiple_of(2) { 0 } else { endpoints[how as usize % 3] }],

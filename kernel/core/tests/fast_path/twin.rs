@@ -59,7 +59,7 @@ impl Twin {
         let entry = Entry::now(world);
         let m = &mut world.machine;
         assert!(!m.host().interrupted(), "{what}: an interrupt is pending");
-        assert!(!scheduler::should_switch(&mut m.kernel()), "{what}: another thread should run");
+        assert!(!scheduler::should_switch(m.kernel()), "{what}: another thread should run");
         m.save(&self.regions, &mut self.before);
         m.fast = false;
         act(m);
@@ -154,9 +154,9 @@ fn left_float(m: &mut Machine, entry: &Entry) -> bool {
 ///   and left out of the comparison.)
 fn settle(world: &mut World, entry: &Entry) {
     let m = &mut world.machine;
-    scheduler::charge(&mut m.kernel());
+    scheduler::charge(m.kernel());
     let timer = m.host().timer;
-    timers::program(&mut m.kernel());
+    timers::program(m.kernel());
     let due = m.host().timer;
     assert!(timer.unwrap_or(u64::MAX) <= due.unwrap_or(u64::MAX), "the timer fires at {timer:?}, too late for {due:?}");
     settle_slices(m, entry);
@@ -164,7 +164,7 @@ fn settle(world: &mut World, entry: &Entry) {
     // does.
     let current = m.current();
     if entry.users_of_float.contains(&current) && m.thread(current).blockers & blocker::FLOAT == 0 {
-        float::trap(&mut m.kernel());
+        float::trap(m.kernel());
     }
     if left_float(m, entry) {
         let t = m.thread(entry.thread);
@@ -214,11 +214,11 @@ const PARTNER: usize = offset_of!(Thread, state) + size_of::<u64>();
 fn settle_slices(m: &mut Machine, entry: &Entry) {
     let current = m.current();
     let (priority, context) = (m.thread(current).priority, m.thread(current).scheduling);
-    let mut k = m.kernel();
+    let k = m.kernel();
     if context == entry.context || priority < 0 || k.state().ready[priority as usize].head.is_none() {
         k.state().slice_end = 0;
         k.get(current).slice_left = 0;
-        timers::program(&mut k);
+        timers::program(k);
     }
     if !matches!(k.get(entry.thread).state, ThreadState::Ready) {
         k.get(entry.thread).slice_left = 0;

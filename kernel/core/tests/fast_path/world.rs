@@ -21,6 +21,11 @@ const WITHOUT_BUFFER: usize = 3;
 pub const RECEIVE: u64 = 200;
 /// Number of these slots.
 pub const RECEIVE_SLOTS: u64 = 8;
+/// First of the slots in which threads make capabilities. The first two hold exported ones, the next
+/// two frames that are mapped.
+pub const WORK: u64 = 210;
+/// Number of these slots.
+pub const WORK_SLOTS: u64 = 12;
 
 /// The capability in slot 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +64,11 @@ pub struct Addresses {
     pub signallable: Vec<u64>,
     /// Capabilities to reply objects.
     pub replies: Vec<u64>,
+    /// Capabilities to frames, and to tables of pages.
+    pub frames: Vec<u64>,
+    pub tables: Vec<u64>,
+    /// Scattered mappings.
+    pub scattered: Vec<u64>,
     /// All of these, capabilities of other kinds and with fewer rights, and addresses without a capability.
     pub all: Vec<u64>,
 }
@@ -88,6 +98,7 @@ impl World {
         };
         let mut world = World { machine: m, actors: Vec::new(), objects, addresses: Addresses::default(), next: 1 };
         world.capabilities();
+        world.memory();
         world.put_at_0(zero);
         let spaces = [at(slot::VSPACE), world.machine.make(Kind::PageTable, 0)];
         for (i, priority) in PRIORITIES.into_iter().enumerate() {
@@ -162,6 +173,48 @@ impl World {
         self.addresses.all.extend(again);
     }
 
+    /// Makes frames of several pages, tables of pages in an address space and outside of one, and scattered mappings.
+    fn memory(&mut self) {
+        let all = Rights::READ.union(Rights::WRITE).union(Rights::EXECUTE);
+        let m = &mut self.machine;
+        let frames = [m.make(Kind::Frame, 12), m.make(Kind::Frame, 14), m.make(Kind::Frame, 16)];
+        let levels: [u64; 4] = std::array::from_fn(|level| m.make(Kind::PageTable, level as u64));
+        (1..4).for_each(|level| _ = m.call(Operation::PageTableMap, &[levels[level], levels[level - 1], 3]).ok());
+        let tables = [levels[3], m.make(Kind::PageTable, 3)];
+        for (frame, table) in [(frames[1], tables[0]), (frames[2], tables[1])] {
+            let mapping = m.take_free();
+            m.call(Operation::FrameScatter, &[frame, table, mapping]).ok();
+            m.call(Operation::Move, &[0, mapping, self.objects.root, self.next]).ok();
+            self.addresses.scattered.push(self.next);
+            self.addresses.all.push(self.next);
+            self.next += 1;
+        }
+        for frame in frames {
+            let (full, readable) = (self.put(frame, all, 0), self.put(frame, Rights::READ, 0));
+            self.put(frame, Rights::WRITE, 0);
+            self.addresses.frames.extend([full, full, readable]);
+        }
+        for table in tables {
+            let full = self.put(table, Rights::READ.union(Rights::WRITE), 0);
+            self.put(table, Rights::READ, 0);
+            self.addresses.tables.push(full);
+        }
+        for place in [WORK, WORK + 1] {
+            let (frame, root) = (self.machine.make(Kind::Frame, 12), self.objects.root);
+            self.machine.call(Operation::Move, &[0, frame, root, place]).ok();
+            self.machine.call(Operation::KernelExport, &[at(slot::KERNEL), root, place]).ok();
+        }
+        for place in [WORK + 2, WORK + 3] {
+            let (frame, mapping, root) =
+                (self.machine.make(Kind::Frame, 12), self.machine.take_free(), self.objects.root);
+            let entry = 20 + place - WORK;
+            self.machine.call(Operation::FrameMap, &[frame, tables[0], entry, 1, 0, 3, mapping]).ok();
+            self.machine.call(Operation::Move, &[0, frame, root, place]).ok();
+        }
+        self.put(levels[2], Rights::READ.union(Rights::WRITE), 0);
+        self.put(self.objects.root, Rights::READ.union(Rights::WRITE), 0);
+    }
+
     fn put_at_0(&mut self, zero: Zero) {
         let all = Rights::READ.union(Rights::WRITE).union(Rights::CALL).union(Rights::GRANT);
         let (source, badge) = match zero {
@@ -226,7 +279,7 @@ impl World {
     /// Runs `work` as the manager, which is suspended otherwise.
     pub fn manage(&mut self, work: impl FnOnce(&mut Machine)) {
         let first = self.machine.first;
-        scheduler::make_ready(&mut self.machine.kernel(), first);
+        scheduler::make_ready(self.machine.kernel(), first);
         self.machine.reschedule();
         assert!(self.machine.current() == first, "no thread has a higher priority");
         work(&mut self.machine);

@@ -40,7 +40,7 @@ impl Stage {
     /// Runs `work` as the first thread, which is then suspended again.
     pub fn arrange<T>(&mut self, work: impl FnOnce(&mut Machine) -> T) -> T {
         let first = self.machine.first;
-        scheduler::make_ready(&mut self.machine.kernel(), first);
+        scheduler::make_ready(self.machine.kernel(), first);
         self.machine.run(first);
         let result = work(&mut self.machine);
         self.machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
@@ -157,14 +157,14 @@ impl Stage {
 
     /// Cancels a thread's wait.
     pub fn cancel(&mut self, actor: Actor) {
-        endpoint::cancel(&mut self.machine.kernel(), actor.thread, Error::Aborted);
+        endpoint::cancel(self.machine.kernel(), actor.thread, Error::Aborted);
         self.machine.reschedule();
         self.check();
     }
 
     /// Suspends a thread or lets it run, as `AccountSuspend` does.
     pub fn set_suspended(&mut self, actor: Actor, suspended: bool) {
-        account::set_suspended(&mut self.machine.kernel(), actor.thread, suspended);
+        account::set_suspended(self.machine.kernel(), actor.thread, suspended);
         self.machine.reschedule();
         self.check();
     }
@@ -188,8 +188,8 @@ impl Stage {
         let (priority, context) = (t.priority, t.scheduling.map(Ref::address));
         let address = context.map(|context| {
             let first = self.machine.first;
-            let mut k = self.machine.kernel();
-            let is_it = |time: &&u64| match cspace::lookup_of(&mut k, first, **time) {
+            let k = self.machine.kernel();
+            let is_it = |time: &&u64| match cspace::lookup_of(k, first, **time) {
                 Ok(slot) => k.slot(slot).cap.object == context,
                 Err(_) => false,
             };

@@ -55,7 +55,7 @@ impl Play {
     }
 
     fn runnable(&mut self, actor: Actor) -> bool {
-        scheduler::runnable(&mut self.stage.machine.kernel(), actor.thread)
+        scheduler::runnable(self.stage.machine.kernel(), actor.thread)
     }
 
     /// Makes one step: a server works, the victim calls a server, or the program does something.
@@ -171,8 +171,8 @@ impl Play {
             let waits = matches!(state, ThreadState::Sending(_) | ThreadState::AwaitingReply(_));
             if waits {
                 prop_assert!(flags & blocker::HELPLESS == 0, "server {} is helpless", n);
-                let mut k = self.stage.machine.kernel();
-                let helped = helping::server_of(&mut k, thread);
+                let k = self.stage.machine.kernel();
+                let helped = helping::server_of(k, thread);
                 // The next server may have set the caller aside.
                 let is_deferred = helped.is_none() && matches!(state, ThreadState::AwaitingReply(_));
                 prop_assert!(is_deferred || helped == next, "server {} helps another", n);
@@ -181,9 +181,9 @@ impl Play {
         for sender in self.own.iter().chain(&self.servers).map(|actor| actor.thread).collect::<Vec<_>>() {
             let t = self.stage.machine.thread(sender);
             let (state, height) = (t.state, t.height);
-            let mut k = self.stage.machine.kernel();
+            let k = self.stage.machine.kernel();
             if matches!(state, ThreadState::Sending(_))
-                && let Some(server) = helping::server_of(&mut k, sender)
+                && let Some(server) = helping::server_of(k, sender)
             {
                 let depth = k.get(server).depth;
                 if self.servers.iter().any(|actor| actor.thread == server) {
@@ -197,8 +197,8 @@ impl Play {
         if waits {
             let mut at = self.high.thread;
             loop {
-                let mut k = self.stage.machine.kernel();
-                let Some(next) = helping::server_of(&mut k, at) else { break };
+                let k = self.stage.machine.kernel();
+                let Some(next) = helping::server_of(k, at) else { break };
                 at = next;
                 let priority = self.stage.machine.thread(at).priority;
                 prop_assert!(priority >= 200, "somebody that the victim waits for has {}", priority);

@@ -35,7 +35,7 @@ impl Play {
 
     /// Returns true if a thread can make a system call.
     fn runnable(&mut self, actor: Actor) -> bool {
-        scheduler::runnable(&mut self.stage.machine.kernel(), actor.thread)
+        scheduler::runnable(self.stage.machine.kernel(), actor.thread)
     }
 
     fn step(&mut self, (what, who, whom, amount): (u8, usize, usize, u64)) {

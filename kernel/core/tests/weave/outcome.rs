@@ -83,14 +83,14 @@ pub fn weave(subjects: &[&Subject]) -> (Weave, Vec<Ref<Thread>>) {
 
 /// Returns the outcome of a weave that has run.
 pub fn outcome(weave: &mut Weave, actors: &[Ref<Thread>]) -> Outcome {
-    let state = snapshot(&mut weave.machine.kernel(), actors).expect("the state is consistent");
+    let state = snapshot(weave.machine.kernel(), actors).expect("the state is consistent");
     Outcome { ends: weave.ends(), state }
 }
 
 /// Ends all exports directly in the kernel's state, because some exported capabilities lie where they cannot be named.
 fn forget_copies(m: &mut Machine) {
-    let mut k = m.kernel();
-    let inventory = Inventory::take(&mut k).expect("the tree is whole");
+    let k = m.kernel();
+    let inventory = Inventory::take(k).expect("the tree is whole");
     for (slot, cap) in &inventory.slots {
         let now = &mut k.slot(*slot).cap;
         if cap.is_exported() {

@@ -11,7 +11,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("numbers and layouts", &["abi"]),
     ("the kernel's semantics", &["kernel/core"]),
     ("the kernel's machines", &["kernel/arch"]),
-    ("the kernel's bootstrap and rare operations", &["kernel/bootstrap", "kernel/cold"]),
+    ("the kernel's bootstrap", &["kernel/bootstrap"]),
     ("the kernel's image", &["kernel/image"]),
     ("the kernel's model", &["model"]),
     ("structures and algorithms", &["user/lib", "user/interfaces/compiler"]),
@@ -175,7 +175,7 @@ fn the_kernel_knows_no_program() {
         let path = format!("{folder}/Cargo.toml");
         let manifest: toml::Table = source::read(&path).parse().unwrap_or_else(|error| panic!("{path}: {error}"));
         let kernel = dependencies(&manifest).into_iter().find(|name| {
-            ["tench-kernel", "tench-arch-host", "tench-arch-aarch64", "tench-bootstrap", "tench-cold", "tench-model"]
+            ["tench-kernel", "tench-arch-host", "tench-arch-aarch64", "tench-bootstrap", "tench-model"]
                 .contains(&name.as_str())
         });
         assert!(
