@@ -277,8 +277,14 @@ pub fn replace<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
 }
 
 /// Empties a slot. If it held the last child of an untyped, resets the untyped's watermark to 0.
-#[inline(always)]
+#[inline(never)]
 pub fn remove<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
+    remove_fast(k, slot);
+}
+
+/// As [`remove`], without a call.
+#[inline(always)]
+pub fn remove_fast<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     let is_linked = !divides_run(k, slot) || prepare_removal(k, slot);
     let Slot { cap: Cap { object, .. }, links: Links { previous, next, .. } } = *k.slot(slot);
     if is_linked {

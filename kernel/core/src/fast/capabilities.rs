@@ -61,6 +61,6 @@ pub fn delete<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, cspace: u64, addr
         return Fast::Slow;
     }
     // ── Point of no return ──
-    derivation::remove(k, slot);
+    derivation::remove_fast(k, slot);
     if found.sibling { Fast::DONE } else { Fast::Results([1, 0, size_bits.into()]) }
 }
