@@ -4,7 +4,7 @@ use bitflags::bitflags;
 
 /// Address of a capability: first-level index × 256 + slot. Address 0 is never a capability.
 ///
-/// A CSpace has two levels: a root node whose entries are second-level nodes of 256 slots.
+/// A CSpace has two levels: a root node of up to 2¹⁶ entries, which are second-level nodes of 256 slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 #[repr(transparent)]
 pub struct CapAddress(pub u32);
@@ -23,6 +23,8 @@ impl CapAddress {
 pub const NODE_BITS: u32 = 8;
 /// Number of slots of a second-level node.
 pub const NODE_SLOTS: usize = 1 << NODE_BITS;
+/// Log2 of the largest number of entries of a root node: a CSpace has up to 2²⁴ slots.
+pub const ROOT_MAX_BITS: u32 = 16;
 /// Size of a slot in bytes.
 pub const SLOT_SIZE: usize = 64;
 /// Properties of an interrupt line, as flags of `InterruptGet`.
@@ -48,7 +50,7 @@ pub enum Kind {
     Null = 0,
     /// Memory that can be retyped.
     Untyped = 1,
-    /// A node of 2ⁿ slots, 1 ≤ n ≤ 8. A root may be small; a second-level node has 256.
+    /// A node of 2ⁿ slots, 1 ≤ n ≤ 16. A root may have any number of them; a second-level node has 256.
     CapNode = 2,
     /// Memory that can be mapped, 2ⁿ bytes, 12 ≤ n ≤ 30.
     Frame = 3,
@@ -110,7 +112,9 @@ impl Kind {
         match self {
             Kind::Untyped if size >= UNTYPED_MIN_BITS as u64 && size <= UNTYPED_MAX_BITS as u64 => Some(size as u32),
             Kind::Frame if size >= FRAME_MIN_BITS as u64 && size <= FRAME_MAX_BITS as u64 => Some(size as u32),
-            Kind::CapNode if size >= 1 && size <= NODE_BITS as u64 => Some(size as u32 + SLOT_SIZE.trailing_zeros()),
+            Kind::CapNode if size >= 1 && size <= ROOT_MAX_BITS as u64 => {
+                Some(size as u32 + SLOT_SIZE.trailing_zeros())
+            }
             Kind::PageTable if size <= 3 => Some(PAGE_TABLE_BITS),
             Kind::Thread => Some(THREAD_BITS),
             Kind::SchedulingContext => Some(SCHEDULING_CONTEXT_BITS),

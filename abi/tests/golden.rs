@@ -83,8 +83,8 @@ fn sizes(dump: &mut String) {
         power::CORES
     );
     constants!(dump, fault::MESSAGE_WORDS, fault::FOREIGN_WORDS);
-    constants!(dump, object::NODE_BITS, object::SLOT_SIZE, object::PRIORITIES, memory::PAGE_BITS, memory::USER_END);
-    constants!(dump, object::MIN_BUDGET, object::MAX_PERIOD);
+    constants!(dump, object::NODE_BITS, object::ROOT_MAX_BITS, object::SLOT_SIZE, object::PRIORITIES);
+    constants!(dump, memory::PAGE_BITS, memory::USER_END, object::MIN_BUDGET, object::MAX_PERIOD);
     constants!(dump, layout::WATERMARK, layout::UNBIND);
     constants!(dump, slot::CSPACE.0, slot::VSPACE.0, slot::THREAD.0, slot::SCHEDULING.0, slot::REPLY.0);
     constants!(dump, slot::PROCESS_INFO.0, slot::PROCS.0, slot::MEM.0, slot::NAMES.0, slot::CONSOLE.0);

@@ -5,7 +5,7 @@ use tench_abi::{Error, Kind, Operation, Rights};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{RAM, at};
 
-use crate::common::check;
+use crate::common::{capabilities, check};
 
 /// Makes a root CNode of four entries with a node of 256 slots in entry 2. Returns the root's address.
 fn other_cspace(machine: &mut Machine) -> u64 {
@@ -60,6 +60,39 @@ fn another_cspace_is_reached_through_its_root() {
     machine.call(Operation::Move, &[root, 2 * 256 + 9, 0, back]).ok();
     assert_eq!(kind_at(&mut machine, root, 2 * 256 + 9), 0);
     assert_eq!(machine.call(Operation::Delete, &[root, 2 * 256]).ok()[1], 0);
+    check(&mut machine);
+}
+
+#[test]
+fn a_root_has_up_to_65_536_entries() {
+    let mut machine = Machine::new();
+    let before = capabilities(&mut machine);
+    let (root, node, last) = (machine.take_free(), machine.take_free(), 65_535);
+    let too_large = machine.retype(RAM, Kind::CapNode, 17, 1, root);
+    assert_eq!(too_large.err(), Error::InvalidArgument);
+    machine.retype(RAM, Kind::CapNode, 16, 1, root).ok();
+    let endpoint = machine.make(Kind::Endpoint, 0);
+    machine.retype(RAM, Kind::CapNode, 8, 1, node).ok();
+    let beyond = machine.call(Operation::NodeInstall, &[root, last + 1, node]);
+    assert_eq!(beyond.err(), Error::InvalidArgument);
+    machine.call(Operation::NodeInstall, &[root, last, node]).ok();
+    for slot in [0, 255] {
+        machine.call(Operation::Copy, &[0, endpoint, root, last * 256 + slot]).ok();
+        assert_eq!(kind_at(&mut machine, root, last * 256 + slot), Kind::Endpoint as u64);
+    }
+    for address in [(last - 1) * 256, (last + 1) * 256, 1 << 32 | last * 256] {
+        assert_eq!(machine.call(Operation::Copy, &[0, endpoint, root, address]).err(), Error::NoSuchSlot);
+    }
+    check(&mut machine);
+    // It can be a thread's.
+    let thread = machine.make(Kind::Thread, 0);
+    machine.call(Operation::ThreadConfigure, &[thread, root, at(slot::VSPACE), 0, 0]).ok();
+    let bound = machine.thread_at(thread);
+    assert_eq!(machine.thread(bound).cspace_slots, 65_536);
+    for capability in [thread, root, endpoint] {
+        machine.call(Operation::Delete, &[0, capability]).ok();
+    }
+    assert_eq!(capabilities(&mut machine), before);
     check(&mut machine);
 }
 

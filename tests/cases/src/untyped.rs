@@ -40,7 +40,7 @@ pub fn retype(pool: Cap<Untyped>, kind: Kind, size: u64, slot: CapAddress) -> Re
 fn every_kind(stage: &mut Stage) -> Outcome {
     let sizes = [
         (Kind::Untyped, 4..=20),
-        (Kind::CapNode, 1..=8),
+        (Kind::CapNode, 1..=12),
         (Kind::Frame, 12..=20),
         (Kind::PageTable, 0..=3),
         (Kind::Thread, 0..=0),
@@ -187,7 +187,7 @@ fn sizes(stage: &mut Stage) -> Outcome {
         (Kind::Frame, 31),
         (Kind::Frame, 12 + (1 << 32)),
         (Kind::CapNode, 0),
-        (Kind::CapNode, 9),
+        (Kind::CapNode, 17),
         (Kind::PageTable, 4),
         (Kind::PageTable, u64::MAX),
     ] {
