@@ -27,13 +27,14 @@
 //! | `latency` | [`latency`] | lateness of a thread that waits for the timer, beside three loads |
 //! | `latency-model` | [`latency_model`] | interrupts-off intervals, and how late the kernel takes interrupts |
 //! | `cores` | [`cores`] | channels, programs and work on several cores |
+//! | `scale` | [`scale`] | operations beside 10⁶ capabilities and 10⁵ threads |
 //! | `boot` | [`boot`] | instructions until here |
 //! | `adversary` | [`adversary`] | interrupts-off intervals, whatever a program does |
 //! | `spawn-kill` | [`spawn_kill`] | no figures: processes that are started and ended, and whether anything is left |
 //! | `soak` | [`soak`] | no figures: random clients, and whether all memory comes back |
 //!
-//! [`support`] knows no experiment, `product` has those about what the system needs, and `studies` those that repeat
-//! the references.
+//! [`support`] and [`bare_threads`] know no experiment, `product` has those about what the system needs, and `studies`
+//! those that repeat the references.
 //!
 //! docs/manual/lab.md explains the figures. When it is done, the program powers off, with status 0 only if everything
 //! was measured.
@@ -43,6 +44,8 @@
 extern crate alloc;
 
 // On the host the program is only type-checked, and the parts that decide are tested.
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+mod bare_threads;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod product;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -54,8 +57,8 @@ use alloc::format;
 use alloc::string::String;
 
 use product::{
-    adversary, boot, contention, cores, fault, heap, ipc, isolation, latency, mm, paging, rpc, siblings, soak, spawn,
-    spawn_kill, stubs, threads,
+    adversary, boot, contention, cores, fault, heap, ipc, isolation, latency, mm, paging, rpc, scale, siblings, soak,
+    spawn, spawn_kill, stubs, threads,
 };
 use studies::{latency_model, slabs, srr};
 use support::KERNEL;
@@ -84,6 +87,7 @@ fn measure() -> Result<(), String> {
         Some("spawn") => spawn::run(),
         Some("latency") => latency::run(),
         Some("latency-model") => latency_model::run(),
+        Some("scale") => scale::run(),
         Some("boot") => boot::run(),
         Some("cores") => cores::run(),
         Some("adversary") => adversary::run(),

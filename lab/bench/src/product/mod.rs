@@ -12,6 +12,7 @@ pub mod latency;
 pub mod mm;
 pub mod paging;
 pub mod rpc;
+pub mod scale;
 pub mod siblings;
 pub mod soak;
 pub mod spawn;

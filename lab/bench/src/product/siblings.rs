@@ -31,7 +31,7 @@ const NODES_BITS: u64 = 23;
 /// Log2 of the memory for the siblings: 10⁵ notifications.
 const POOL_BITS: u64 = 23;
 
-/// Slots for the siblings: two CSpaces of their own, since one has at most 65,536.
+/// Slots for the siblings: two CSpaces of their own, whose roots have 256 entries.
 struct Slots {
     roots: [Made<CapNode>; 2],
     /// Memory for the nodes.

@@ -1,6 +1,6 @@
 //! The register: every experiment, in the order in which they are listed.
 
-use super::product::{adversary, cores, isolation, kernel, latency, memory, processes, stubs};
+use super::product::{adversary, cores, isolation, kernel, latency, memory, processes, scale, stubs};
 use super::studies::{latency_model, slabs, srr};
 use super::support::Experiment;
 
@@ -11,6 +11,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     memory::MM,
     slabs::SLABS_LATENCY,
     kernel::DELETE_SIBLINGS,
+    scale::SCALE,
     memory::FAULT,
     slabs::SLABS_RANDOM,
     slabs::SLABS_APPS,

@@ -9,8 +9,8 @@ use tench::sys::{
     Cap, CapAddress, CapNode, Error, Frame, Instant, Kind, MapFlags, OWN_CSPACE, PageTable, Placement, Untyped,
 };
 
-use super::threads::{Home, Victim};
 use super::{Arena, HIGH, LOW, NODE_INDEX};
+use crate::bare_threads::{BareThread, Home};
 
 /// Maximum number of ticks that an operation gets before its thread is deleted.
 const LIFE: u64 = 6_000;
@@ -95,12 +95,12 @@ const FIRST: u32 = 1;
 const SLOTS: u64 = 120;
 
 /// Makes threads in a CSpace of their own, with objects of every kind in it.
-fn populate(arena: &mut Arena) -> Result<[Victim; 3], Error> {
+fn populate(arena: &mut Arena) -> Result<[BareThread; 3], Error> {
     let root = arena.make::<CapNode>(u64::from(NODE_BITS))?;
     let node = arena.make::<CapNode>(u64::from(NODE_BITS))?;
     root.install_node(NODE_INDEX, node)?;
     let buffers = [0, 1, 2].map(|buffer: usize| arena.buffers[buffer].frame());
-    let victims = [0, 1, 2].map(|i: usize| -> Result<Victim, Error> {
+    let victims = [0, 1, 2].map(|i: usize| -> Result<BareThread, Error> {
         let home = Home { cspace: root, buffer: Some((buffers[i], 0)), table: Cap::new(slot::VSPACE) };
         arena.victim(if i == 0 { LOW } else { HIGH }, home)
     });

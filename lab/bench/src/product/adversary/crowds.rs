@@ -9,8 +9,8 @@ use tench::sys::{
 };
 
 use super::messages::Crowd;
-use super::threads::{Code, Home};
 use super::{Arena, HIGH, LOW};
+use crate::bare_threads::{BareThread, Code, Home};
 use crate::support::KERNEL;
 
 /// Number of threads of a crowd.
@@ -59,7 +59,7 @@ pub fn accounts(arena: &mut Arena) -> Result<(), Error> {
     for i in 0..CROWD {
         let mut next = || slots.next().ok_or(Error::NoSuchSlot);
         let (thread, scheduling) = (arena.pool.retype(0, next()?)?, arena.pool.retype(0, next()?)?);
-        let victim = super::threads::Victim { thread, scheduling }.set_up(LOW - 100 + i as u64 % 80, home)?;
+        let victim = BareThread { thread, scheduling }.set_up(LOW - 100 + i as u64 % 80, home)?;
         // They are ready, but fault at once: their address space is empty.
         victim.call(Operation::Call, &[u64::from(endpoint.address().0), 0])?;
     }

@@ -9,8 +9,8 @@ use tench::sys::{
     SchedulingContext, Thread, Untyped, Wait,
 };
 
-use super::threads::{Code, Home, Victim};
 use super::{Arena, HIGH, LOW};
+use crate::bare_threads::{BareThread, Code, Home};
 
 /// The longest message: 64 words and four capabilities.
 const LONGEST: u64 = Tag::new(9, MAX_WORDS).with_caps(4).0;
@@ -47,7 +47,7 @@ fn moved(slots: [u32; 4]) -> [u32; 4] {
 }
 
 /// Makes a server and a caller with IPC buffers, and their endpoint.
-fn pair(arena: &mut Arena) -> Result<(Victim, Victim, Cap<Endpoint>), Error> {
+fn pair(arena: &mut Arena) -> Result<(BareThread, BareThread, Cap<Endpoint>), Error> {
     let server = arena.correspondent(HIGH + 1, 0)?;
     let caller = arena.correspondent(HIGH, 1)?;
     Ok((server, caller, arena.make::<Endpoint>(0)?))
@@ -195,7 +195,7 @@ pub fn senders(arena: &mut Arena) -> Result<(), Error> {
 }
 
 /// Threads of a crowd, by number.
-pub struct Crowd(alloc::vec::Vec<Victim>);
+pub struct Crowd(alloc::vec::Vec<BareThread>);
 
 impl Crowd {
     /// Makes a crowd with room for `count` threads.
@@ -204,17 +204,17 @@ impl Crowd {
     }
 
     /// Adds a thread.
-    pub fn add(&mut self, victim: Victim) {
+    pub fn add(&mut self, victim: BareThread) {
         self.0.push(victim);
     }
 
     /// Removes a thread.
-    pub fn take(&mut self, index: usize) -> Victim {
+    pub fn take(&mut self, index: usize) -> BareThread {
         self.0.swap_remove(index)
     }
 
     /// Returns the remaining threads.
-    pub fn all(&self) -> &[Victim] {
+    pub fn all(&self) -> &[BareThread] {
         &self.0
     }
 }
@@ -225,11 +225,11 @@ impl Arena {
         &mut self,
         slots: &mut impl Iterator<Item = CapAddress>,
         priority: u64,
-    ) -> Result<Victim, Error> {
+    ) -> Result<BareThread, Error> {
         let mut next = || slots.next().ok_or(Error::NoSuchSlot);
         let thread: Cap<Thread> = self.pool.retype(0, next()?)?;
         let scheduling: Cap<SchedulingContext> = self.pool.retype(0, next()?)?;
-        Victim { thread, scheduling }.set_up(priority, Home::OWN)
+        BareThread { thread, scheduling }.set_up(priority, Home::OWN)
     }
 }
 

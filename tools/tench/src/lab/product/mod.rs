@@ -7,4 +7,5 @@ pub mod kernel;
 pub mod latency;
 pub mod memory;
 pub mod processes;
+pub mod scale;
 pub mod stubs;
