@@ -62,7 +62,7 @@ const LOW: u64 = 110;
 type Workload = fn(&mut Arena) -> Result<(), Error>;
 
 /// All workloads, by name.
-const WORKLOADS: [(&str, Workload); 31] = [
+const WORKLOADS: [(&str, Workload); 32] = [
     ("notifications by the hundred thousand", trees::wide),
     ("blocks of memory by the hundred thousand", trees::blocks),
     ("copies by the hundred thousand", trees::copies),
@@ -94,6 +94,7 @@ const WORKLOADS: [(&str, Workload); 31] = [
     ("operations whose thread goes", chaos::interrupted),
     ("system calls at random", chaos::random),
     ("pages out of the middle of runs", messages::runs),
+    ("the largest root", trees::largest_root),
 ];
 
 /// Resources of the workloads.

@@ -1,6 +1,6 @@
 //! Workloads of capabilities in every shape: many, equal, nested, in cycles.
 
-use tench::abi::object::{NODE_BITS, NODE_SLOTS};
+use tench::abi::object::{NODE_BITS, NODE_SLOTS, ROOT_MAX_BITS};
 use tench::sys::{
     Cap, CapAddress, CapNode, Endpoint, Error, Frame, Kind, OWN_CSPACE, PageTable, Placement, Rights, Untyped,
 };
@@ -10,7 +10,7 @@ use super::maps::RW;
 
 /// Number of capabilities of the large workloads.
 const MANY: usize = 100_000;
-/// Nodes for half of them: a CSpace has no more.
+/// Nodes for half of them, in a CSpace whose root has 256 entries.
 const NODES: u32 = (MANY / 2).div_ceil(NODE_SLOTS) as u32 + 1;
 
 /// Returns where capability `i` lies. Slot 0 of a CSpace has no address, so its first node is left out.
@@ -152,6 +152,22 @@ pub fn nested_nodes(arena: &mut Arena) -> Result<(), Error> {
     if let Some(last) = before {
         last.delete()?;
     }
+    Ok(())
+}
+
+/// Makes roots as large as can be, 4 MiB to be zeroed, and deletes them: empty, and with a few nodes.
+pub fn largest_root(arena: &mut Arena) -> Result<(), Error> {
+    const ENTRIES: u32 = 1 << ROOT_MAX_BITS;
+    arena.make::<CapNode>(u64::from(ROOT_MAX_BITS))?.delete()?;
+    let (root, endpoint) = (arena.make::<CapNode>(u64::from(ROOT_MAX_BITS))?, arena.make::<Endpoint>(0)?);
+    let slot = arena.slot();
+    for index in (0..ENTRIES).step_by(4999).chain([ENTRIES - 1]) {
+        let node = arena.pool.retype::<CapNode>(u64::from(NODE_BITS), slot)?;
+        root.install_node(index, node)?;
+        root.copy_from(CapAddress::new(index, 7), OWN_CSPACE, endpoint.address())?;
+    }
+    root.identify_at(CapAddress::new(ENTRIES - 1, 7))?;
+    root.delete()?;
     Ok(())
 }
 
