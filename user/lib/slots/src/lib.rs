@@ -12,7 +12,7 @@
 use tench_abi::CapAddress;
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 
-/// Maximum number of second-level nodes of a map: 65,536 slots.
+/// Maximum number of second-level nodes of a map without an extension: 65,536 slots.
 pub const MAX_NODES: usize = 256;
 /// Number of bits of a word of the map.
 const WORD_BITS: usize = u64::BITS as usize;
@@ -21,14 +21,41 @@ const NODE_WORDS: usize = NODE_SLOTS / WORD_BITS;
 /// Number of words searched for adjacent slots when others would do, too.
 const NEARBY: usize = 2 * NODE_WORDS;
 
-/// The free slots of at most `NODES` second-level nodes. A set bit is a free slot.
+/// The slots of one node.
+type Node = [u64; NODE_WORDS];
+
+/// The free slots of at most `NODES` second-level nodes, and those of an [extension](Self::extend). A set bit is a free
+/// slot.
 pub struct SlotMap<const NODES: usize = MAX_NODES> {
-    nodes: [[u64; NODE_WORDS]; NODES],
-    /// A set bit for each node with a free slot.
+    nodes: [Node; NODES],
+    /// A set bit for each of these nodes with a free slot.
     summary: [u64; MAX_NODES / WORD_BITS],
+    /// The nodes after these.
+    extension: Option<&'static mut [Part]>,
+    /// Parts of the extension before this one have no free slot.
+    first_part: usize,
     /// Number of nodes besides node 0. (An empty map is all zero, so that it takes no room in the program's file.)
     further_nodes: usize,
     free: usize,
+}
+
+/// A part of an extension: the slots of 64 nodes.
+#[derive(Clone, Copy)]
+pub struct Part {
+    nodes: [Node; WORD_BITS],
+    /// A set bit for each node with a free slot.
+    summary: u64,
+}
+
+impl Part {
+    /// Number of nodes of a part.
+    pub const NODES: usize = WORD_BITS;
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        Part { nodes: [[0; NODE_WORDS]; WORD_BITS], summary: 0 }
+    }
 }
 
 impl<const NODES: usize> Default for SlotMap<NODES> {
@@ -41,7 +68,32 @@ impl<const NODES: usize> SlotMap<NODES> {
     /// Returns a map with node 0, none of whose slots is free.
     pub const fn new() -> Self {
         const { assert!(NODES > 0 && NODES <= MAX_NODES) };
-        SlotMap { nodes: [[0; NODE_WORDS]; NODES], summary: [0; MAX_NODES / WORD_BITS], further_nodes: 0, free: 0 }
+        SlotMap {
+            nodes: [[0; NODE_WORDS]; NODES],
+            summary: [0; MAX_NODES / WORD_BITS],
+            extension: None,
+            first_part: 0,
+            further_nodes: 0,
+            free: 0,
+        }
+    }
+
+    /// Adds room for more nodes, 64 for each part, once.
+    pub fn extend(&mut self, parts: &'static mut [Part]) {
+        self.extension.get_or_insert(parts);
+    }
+
+    /// Returns the number of nodes for which there is room.
+    pub fn capacity(&self) -> usize {
+        NODES + self.extension.as_ref().map_or(0, |parts| parts.len() * Part::NODES)
+    }
+
+    /// Returns the slots of a node, if there is room for it.
+    fn node(&self, number: usize) -> Option<&Node> {
+        match number.checked_sub(NODES) {
+            None => self.nodes.get(number),
+            Some(i) => self.extension.as_ref()?.get(i / Part::NODES)?.nodes.get(i % Part::NODES),
+        }
     }
 
     /// Marks the slots from `first` to before `end`, all of one node, as free.
@@ -54,7 +106,7 @@ impl<const NODES: usize> SlotMap<NODES> {
     /// Adds the next node, all of whose slots are free, and returns its first slot; `None` if there cannot be more.
     pub fn add_node(&mut self) -> Option<CapAddress> {
         let index = self.nodes();
-        if index == NODES {
+        if index == self.capacity() {
             return None;
         }
         let first = CapAddress::new(index as u32, 0);
@@ -91,41 +143,59 @@ impl<const NODES: usize> SlotMap<NODES> {
 
     /// Returns the last node if all its slots are free and it is not node 0.
     pub fn last_node_if_free(&self) -> Option<u32> {
-        let words = self.nodes.get(self.further_nodes)?;
+        let words = self.node(self.further_nodes)?;
         let is_free = self.further_nodes > 0 && words.iter().all(|word| *word == u64::MAX);
         is_free.then_some(self.further_nodes as u32)
     }
 
-    /// Returns the words of all nodes, one after another.
-    const fn words(&self) -> &[u64] {
-        self.nodes.as_flattened()
+    /// Returns a word of the map; 0 if there is no room for its node.
+    fn word(&self, index: usize) -> u64 {
+        self.node(index / NODE_WORDS).map_or(0, |node| node[index % NODE_WORDS])
     }
 
     /// Changes a word of the map.
     fn set(&mut self, index: usize, word: u64) {
         let number = index / NODE_WORDS;
-        let node = &mut self.nodes[number];
+        let (node, summary, bit) = match number.checked_sub(NODES) {
+            None => (&mut self.nodes[number], &mut self.summary[number / WORD_BITS], number % WORD_BITS),
+            Some(i) => {
+                let (part, i) = (i / Part::NODES, i % Part::NODES);
+                let Some(found) = self.extension.as_mut().and_then(|parts| parts.get_mut(part)) else { return };
+                self.first_part = self.first_part.min(part);
+                (&mut found.nodes[i], &mut found.summary, i)
+            }
+        };
         node[index % NODE_WORDS] = word;
         let is_full = node.iter().all(|word| *word == 0);
-        let bit = 1 << (number % WORD_BITS);
-        let summary = &mut self.summary[number / WORD_BITS];
-        *summary = if is_full { *summary & !bit } else { *summary | bit };
+        *summary = if is_full { *summary & !(1 << bit) } else { *summary | 1 << bit };
     }
 
     /// Takes the lowest free slot.
     pub fn take(&mut self) -> Option<CapAddress> {
         let index = self.lowest_word()?;
-        let word = self.words()[index];
+        let word = self.word(index);
         self.set(index, word & (word - 1));
+        if let Some(i) = (index / NODE_WORDS).checked_sub(NODES) {
+            self.first_part = i / Part::NODES;
+        }
         self.free -= 1;
         Some(CapAddress((index * WORD_BITS) as u32 + word.trailing_zeros()))
     }
 
+    /// Returns the lowest node with a free slot.
+    fn lowest_node(&self) -> Option<usize> {
+        if let Some((i, summary)) = self.summary.iter().enumerate().find(|(_, summary)| **summary != 0) {
+            return Some(i * WORD_BITS + summary.trailing_zeros() as usize);
+        }
+        let mut parts = self.extension.as_ref()?.iter().enumerate().skip(self.first_part);
+        let (part, found) = parts.find(|(_, part)| part.summary != 0)?;
+        Some(NODES + part * Part::NODES + found.summary.trailing_zeros() as usize)
+    }
+
     /// Returns the lowest word with a free slot.
     fn lowest_word(&self) -> Option<usize> {
-        let (part, summary) = self.summary.iter().enumerate().find(|(_, summary)| **summary != 0)?;
-        let number = part * WORD_BITS + summary.trailing_zeros() as usize;
-        Some(number * NODE_WORDS + self.nodes[number].iter().position(|word| *word != 0)?)
+        let number = self.lowest_node()?;
+        Some(number * NODE_WORDS + self.node(number)?.iter().position(|word| *word != 0)?)
     }
 
     /// Takes `count` adjacent free slots in one word, if there are some near the lowest free slot.
@@ -135,7 +205,7 @@ impl<const NODES: usize> SlotMap<NODES> {
         }
         let lowest = self.lowest_word()?;
         for index in lowest..(lowest + NEARBY).min(self.nodes() * NODE_WORDS) {
-            let word = self.words()[index];
+            let word = self.word(index);
             if let Some(first) = run_in(word, count) {
                 self.set(index, word & !((u64::MAX >> (WORD_BITS - count)) << first));
                 self.free -= count;
@@ -149,7 +219,7 @@ impl<const NODES: usize> SlotMap<NODES> {
     pub fn remove(&mut self, slot: CapAddress) {
         if self.is_free(slot) {
             let index = slot.0 as usize;
-            self.set(index / WORD_BITS, self.words()[index / WORD_BITS] & !(1 << (index % WORD_BITS)));
+            self.set(index / WORD_BITS, self.word(index / WORD_BITS) & !(1 << (index % WORD_BITS)));
             self.free -= 1;
         }
     }
@@ -159,7 +229,7 @@ impl<const NODES: usize> SlotMap<NODES> {
         let first = self.find_run(count)?;
         for taken in first..first + count as u32 {
             let index = taken as usize / WORD_BITS;
-            self.set(index, self.words()[index] & !(1 << (taken as usize % WORD_BITS)));
+            self.set(index, self.word(index) & !(1 << (taken as usize % WORD_BITS)));
         }
         self.free -= count;
         Some(CapAddress(first))
@@ -177,7 +247,8 @@ impl<const NODES: usize> SlotMap<NODES> {
         }
         // Number of free slots right before the current word, in the same node.
         let mut before = 0;
-        for (index, &word) in self.words()[..self.nodes() * NODE_WORDS].iter().enumerate() {
+        for index in self.lowest_node()? * NODE_WORDS..self.nodes() * NODE_WORDS {
+            let word = self.word(index);
             if index.is_multiple_of(NODE_WORDS) {
                 before = 0;
             }
@@ -196,14 +267,14 @@ impl<const NODES: usize> SlotMap<NODES> {
     /// Returns whether a slot is free.
     pub fn is_free(&self, slot: CapAddress) -> bool {
         let index = slot.0 as usize;
-        self.words().get(index / WORD_BITS).is_some_and(|word| word & 1 << (index % WORD_BITS) != 0)
+        self.word(index / WORD_BITS) & 1 << (index % WORD_BITS) != 0
     }
 
     /// Frees a slot. A slot that is free already, or of no managed node, stays as it is.
     pub fn free(&mut self, slot: CapAddress) {
         let index = slot.0 as usize;
         if index >> NODE_BITS < self.nodes() && !self.is_free(slot) && index != 0 {
-            self.set(index / WORD_BITS, self.words()[index / WORD_BITS] | 1 << (index % WORD_BITS));
+            self.set(index / WORD_BITS, self.word(index / WORD_BITS) | 1 << (index % WORD_BITS));
             self.free += 1;
         }
     }
@@ -235,6 +306,14 @@ mod tests {
     fn map() -> SlotMap {
         let mut map = SlotMap::new();
         map.add_range(CapAddress(48), CapAddress(256));
+        map
+    }
+
+    /// Returns a map all of whose nodes but the first lie in its extension.
+    fn extended() -> SlotMap<1> {
+        let mut map = SlotMap::new();
+        map.add_range(CapAddress(48), CapAddress(256));
+        map.extend(std::vec![Part::default(); 4].leak());
         map
     }
 
@@ -306,7 +385,11 @@ mod tests {
 
     #[test]
     fn runs_are_those_that_a_search_slot_by_slot_finds() {
-        let mut map = map();
+        search_runs(map());
+        search_runs(extended());
+    }
+
+    fn search_runs<const NODES: usize>(mut map: SlotMap<NODES>) {
         map.add_node();
         let mut random = Random::new(1);
         for round in 0..20_000 {
@@ -326,7 +409,12 @@ mod tests {
 
     #[test]
     fn a_million_operations_are_those_of_a_set() {
-        let (mut map, mut free) = (map(), (48..256).collect::<BTreeSet<u32>>());
+        operate(map());
+        operate(extended());
+    }
+
+    fn operate<const NODES: usize>(mut map: SlotMap<NODES>) {
+        let mut free = (48..256).collect::<BTreeSet<u32>>();
         let mut taken = std::vec::Vec::new();
         let mut random = Random::new(3);
         let mut below = |limit| random.below(limit);
@@ -355,6 +443,33 @@ mod tests {
             assert_eq!(map.count(), free.len());
         }
         assert!(map.nodes() > 3);
+    }
+
+    #[test]
+    fn an_extension_has_room_for_a_million_slots() {
+        let parts = std::vec![Part::default(); 60].leak();
+        let mut map = map();
+        while map.add_node().is_some() {}
+        assert_eq!((map.capacity(), map.next_node()), (MAX_NODES, 256));
+        map.extend(parts);
+        assert_eq!(map.capacity(), 4096);
+        while map.add_node().is_some() {}
+        assert_eq!((map.count(), map.next_node()), ((1 << 20) - 48, 4096));
+        assert!((48..1 << 20).all(|slot| map.take() == Some(CapAddress(slot))));
+        assert_eq!((map.take(), map.take_run(1), map.take_run_nearby(1)), (None, None, None));
+        // Freed in any order, the lowest is taken first, and runs are found.
+        for slot in [1_000_000, 70_000, 500_000, 300_000] {
+            (0..100).for_each(|i| map.free(CapAddress(slot + i)));
+        }
+        assert!(map.is_free(CapAddress(500_099)) && !map.is_free(CapAddress(500_100)));
+        assert_eq!(map.take(), Some(CapAddress(70_000)));
+        assert_eq!(map.take_run(100), Some(CapAddress(500_000)), "from 300,000 on they lie in two nodes");
+        assert_eq!(map.take_run(100), Some(CapAddress(1_000_000)));
+        map.free(CapAddress(100));
+        assert_eq!((map.take(), map.take()), (Some(CapAddress(100)), Some(CapAddress(70_001))));
+        assert_eq!(map.remove_last_node(), None);
+        (0..256).for_each(|i| map.free(CapAddress(4095 * 256 + i)));
+        assert_eq!((map.remove_last_node(), map.next_node()), (Some(4095), 4095));
     }
 
     #[test]
