@@ -240,7 +240,7 @@ fn described(_: &mut Stage) -> Outcome {
 
 /// Returns what must be as before when a process has ended: the free bytes, plus those on the accounts of the process
 /// server, which remembers each ended process, and of this process.
-fn free_memory() -> Outcome<u64> {
+pub fn free_memory() -> Outcome<u64> {
     let mut bytes = MEM.totals()?.free;
     for process in [pid::PROCS, process::id()] {
         let account = MEM.next_account(process - 1)?;

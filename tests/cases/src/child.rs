@@ -30,6 +30,7 @@ pub fn run() -> Option<i32> {
         "shared" => Some(shared::child()),
         "handed-over" => Some(programs::child()),
         "lengths" => Some(processes::lengths_of(arguments)),
+        "hold" => Some(processes::hold_copies(number(arguments.next())?).unwrap_or(1)),
         "spin" => Some(processes::spin()),
         "burn" => Some(processes::burn_shares()),
         "named" => Some(processes::stay_named()),

@@ -16,6 +16,7 @@ use tench::time::{self, Duration};
 use tench::{memory, thread};
 use tench_protocol::transport::Until;
 
+use crate::blocks::free_memory;
 use crate::case::{Case, Outcome};
 use crate::hostile::capabilities_of;
 use crate::stage::{LOW, Stage};
@@ -37,6 +38,7 @@ pub const CASES: &[Case] = &[
     Case::new("PROC0010", "a server that was busy when a process ended is notified later", notified_later),
     Case::new("PROC0011", "waits that were given up are found when processes end", given_up),
     Case::new("PROC0012", "a program is started in one request, with all its arguments, or nothing is left of it", run),
+    Case::new("PROC0013", "a process holds a million capabilities if its parent has said so, and else 16,000", slots),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
@@ -451,4 +453,65 @@ pub fn stay_named() -> i32 {
     loop {
         time::sleep(Duration::from_secs(1));
     }
+}
+
+/// Number of capabilities that the child with many slots holds.
+const MANY: u64 = 1_000_000;
+
+/// Runs the child that makes copies of a capability until there are `most`, or no slot is left. Returns their number.
+pub fn hold_copies(most: u64) -> Option<i32> {
+    let endpoint = make::<Endpoint>(0).ok()?;
+    let (mut count, mut last) = (0, endpoint.cap());
+    while count < most
+        && let Ok(slot) = memory::take_slot()
+    {
+        last = endpoint.cap().copy_to(slot).ok()?;
+        count += 1;
+    }
+    // The last one is as good as any, and its slot can be used again.
+    let empty = |error| error == tench::sys::Error::WouldBlock;
+    last.try_send(&Message::new(0)).err().filter(|error| empty(*error))?;
+    last.delete().ok()?;
+    memory::free_slot(last.address());
+    (memory::take_slot().ok()? == last.address()).then_some(count as i32)
+}
+
+/// Runs that child. Returns how many capabilities it held.
+fn held(slots: Option<u64>) -> Outcome<u64> {
+    let child = PROCS.prepare("cases")?;
+    child.argument("hold")?;
+    child.argument(&alloc::format!("{MANY}"))?;
+    slots.map_or(Ok(()), |slots| child.set_slots(slots))?;
+    Ok(PROCS.wait(child.start()?)?.exit_code().unwrap_or(0))
+}
+
+/// Starts a process with as many slots as there can be, and kills it.
+fn largest() -> Outcome {
+    let child = PROCS.prepare("cases")?;
+    child.argument("spin")?;
+    child.set_slots(1 << 24)?;
+    for more in [(1 << 24) + 1, u64::MAX] {
+        equal!(child.set_slots(more), Err(ProcsFailure::Refused(ProcsError::TooManySlots)));
+    }
+    let process = child.start()?;
+    equal!(child.set_slots(100), Err(ProcsFailure::Refused(ProcsError::WrongState)));
+    PROCS.kill(process)?;
+    PROCS.wait(process)?;
+    Ok(())
+}
+
+fn slots(_: &mut Stage) -> Outcome {
+    let usual = held(None)?;
+    check!((16_000..16_384).contains(&usual));
+    equal!(held(Some(100))?, usual);
+    // The first time, the servers may take memory that they keep.
+    let mut before = None;
+    for _ in 0..2 {
+        equal!(held(Some(MANY))?, MANY);
+        largest()?;
+        let free = free_memory()?;
+        equal!(before.unwrap_or(free), free);
+        before = Some(free);
+    }
+    Ok(())
 }

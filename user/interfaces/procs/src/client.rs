@@ -138,6 +138,11 @@ impl Spawn {
         self.procs.limit(self.process, bytes)
     }
 
+    /// Sets how many slots for capabilities the process can have.
+    pub fn set_slots(&self, slots: u64) -> Result<(), Failure> {
+        self.procs.set_slots(self.process, slots)
+    }
+
     /// Loads the program and runs it. Returns the process's number.
     pub fn start(self) -> Result<u64, Failure> {
         self.start_or_defect().map_err(|(failure, _)| failure)

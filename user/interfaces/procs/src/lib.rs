@@ -8,6 +8,7 @@ mod client;
 pub mod pid;
 pub mod protocol;
 mod standing;
+mod status;
 
 pub use client::Spawn;
 pub use protocol::{Capability, Error, Procs, Status};

@@ -82,6 +82,13 @@ pub trait ProcsService {
         given: u64,
     ) -> Result<(), Error>;
 
+    /// Sets how many slots for capabilities a process in preparation can have, 16,384 if this is not called. The number
+    /// is rounded up to a power of two. The root of its CSpace takes a quarter of a byte for each from the process's
+    /// own account; the slots themselves, 64 bytes each, are made when they are needed.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TooManySlots`.
+    #[method(38)]
+    fn set_slots(&mut self, caller: Caller, process: u64, slots: u64) -> Result<(), Error>;
+
     /// Makes a process in preparation, which has a capability in `SERVICE`, the server of this name: when it ends, it
     /// is restarted, at most `attempts` times within a minute, `delay` milliseconds after its end and twice as many
     /// each further time. Each time it gets the same memory of `keep` bytes (0: none) and `nodes` nodes of slots.
@@ -293,18 +300,6 @@ pub struct Status {
     pub size: u64,
     /// The path or name by which it was started.
     pub name: ArrayString<MAX_NAME>,
-}
-
-impl Status {
-    /// Returns its exit code, if it has ended by itself.
-    pub const fn exit_code(&self) -> Option<u64> {
-        if matches!(self.state, State::Exited) { Some(self.detail) } else { None }
-    }
-
-    /// Returns the fault that ended it.
-    pub const fn fault(&self) -> Option<FaultKind> {
-        if matches!(self.state, State::Faulted) { FaultKind::from_code(self.detail) } else { None }
-    }
 }
 
 /// A capability in a process's CSpace.
@@ -596,5 +591,7 @@ tench_protocol::codes! {
         BadName = 23, "a program's name is not empty and has no control characters";
         /// The program's name is not UTF-8, or the last string is not terminated.
         BadStrings = 25, "a program's name is UTF-8, and it and each argument end with a zero byte";
+        /// A process is to have more slots than a CSpace can have.
+        TooManySlots = 26, "a process has at most 16,777,216 slots";
     }
 }

@@ -33,7 +33,7 @@ pub mod space;
 
 pub use addresses::{Addresses, StackSize};
 pub use archive::Archive;
-pub use machine::{Machine, Process, Resources, Schedule, Shown, Window};
+pub use machine::{Machine, Process, ROOT_BITS, Resources, Schedule, Shown, Window, root_bits};
 pub use objects::{Objects, Source};
 pub use program::Program;
 pub use space::{Builder, LoadError};

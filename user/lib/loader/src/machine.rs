@@ -4,7 +4,7 @@ use arrayvec::ArrayVec;
 use tench_abi::fault::{Class, Registers};
 use tench_abi::layout::slot;
 use tench_abi::memory::{MapFlags, PAGE_BITS, PAGE_SIZE, TABLE_ENTRIES};
-use tench_abi::object::NODE_BITS;
+use tench_abi::object::{NODE_BITS, NODE_SLOTS, ROOT_MAX_BITS};
 use tench_abi::{CapAddress, Error, Kind, Rights};
 use tench_sys::thread::Binding;
 use tench_sys::{
@@ -15,8 +15,16 @@ use crate::information::Description;
 use crate::program::Program;
 use crate::space::{self, Builder, LoadError, Origin, Space};
 
-/// Log2 of the number of second-level nodes that a process's CSpace can have.
-const ROOT_BITS: u64 = 6;
+/// Log2 of the number of second-level nodes that a process's CSpace can have, if its maker wants no more.
+pub const ROOT_BITS: u32 = 6;
+
+/// Returns log2 of the number of second-level nodes for this many slots, at least [`ROOT_BITS`]; `None` if no CSpace
+/// has as many.
+pub fn root_bits(slots: u64) -> Option<u32> {
+    let bits = slots.div_ceil(NODE_SLOTS as u64).checked_next_power_of_two()?.ilog2();
+    (bits <= ROOT_MAX_BITS).then_some(bits.max(ROOT_BITS))
+}
+
 /// Source of slots and memory for the loader.
 pub trait Resources {
     /// Takes an empty slot of the own CSpace, which stays the new process's until that ends.
@@ -225,14 +233,16 @@ pub struct Schedule {
 }
 
 impl Process {
-    /// Makes everything that a process needs, and puts its own capabilities into the well-known slots.
+    /// Makes everything that a process needs, and puts its own capabilities into the well-known slots. Its CSpace can
+    /// have 2^`root_bits` second-level nodes.
     pub fn new<R: Resources>(
         machine: &mut Machine<'_, R>,
         program: &Program,
         description: &Description,
+        root_bits: u32,
     ) -> Result<Process, LoadError> {
         let image = space::image(machine, program, description)?;
-        let root: Cap<CapNode> = Cap::new(machine.make_lasting(Kind::CapNode, ROOT_BITS)?);
+        let root: Cap<CapNode> = Cap::new(machine.make_lasting(Kind::CapNode, u64::from(root_bits))?);
         let node: Cap<CapNode> = Cap::new(machine.make(Kind::CapNode, u64::from(NODE_BITS))?);
         // The root takes this copy; the loader's own capability is the source of the process's copy.
         let installed = node.copy_to(machine.resources.slot()?)?;

@@ -9,7 +9,7 @@ use tench_abi::layout::slot;
 use tench_abi::{CapAddress, Kind, Powers, Rights};
 use tench_loader::addresses::{self, Addresses, Randomness, StackSize};
 use tench_loader::information::Description;
-use tench_loader::{Machine, Process, Program, Resources, Schedule, Window};
+use tench_loader::{Machine, Process, Program, ROOT_BITS, Resources, Schedule, Window};
 use tench_procs_interface::Procs;
 use tench_procs_interface::pid;
 use tench_procs_interface::protocol::Strings;
@@ -184,7 +184,7 @@ impl Starter<'_> {
             addresses,
         };
         let mut machine = Machine::new(&mut self.pool, window, &self.boot.shown);
-        let loaded = Process::new(&mut machine, &image, &description).map_err(loading)?;
+        let loaded = Process::new(&mut machine, &image, &description, ROOT_BITS).map_err(loading)?;
         let failed = |error| Failure::Kernel(name, error);
         for (to, cap) in given {
             loaded.give(to, cap).map_err(failed)?;

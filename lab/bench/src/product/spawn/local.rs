@@ -20,7 +20,8 @@ use tench_loader::addresses::{self, Addresses, Randomness};
 use tench_loader::information::Description;
 use tench_loader::objects::cspace_range;
 use tench_loader::{
-    Archive, LoadError, Machine, Objects, Process, Program, Resources, Schedule, Shown, Source, StackSize, Window,
+    Archive, LoadError, Machine, Objects, Process, Program, ROOT_BITS, Resources, Schedule, Shown, Source, StackSize,
+    Window,
 };
 
 use crate::support::figure;
@@ -125,7 +126,7 @@ impl Maker {
         };
         let mut objects = Objects::new(Blocks::default(), self.cspace_range);
         let mut machine = Machine::new(&mut objects, self.window, &self.shown);
-        let started = Process::new(&mut machine, &program, &description).and_then(|process| {
+        let started = Process::new(&mut machine, &program, &description, ROOT_BITS).and_then(|process| {
             process.give(slot::MEM, slot::MEM)?;
             // Its messages to its process server go to its maker.
             process.give_client(slot::PROCS, self.faults.cap(), NO_PROCESS)?;

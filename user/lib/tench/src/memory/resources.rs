@@ -11,7 +11,7 @@ use tench_abi::object::{NODE_BITS, SLOT_SIZE};
 use tench_abi::{CapAddress, Kind};
 use tench_mem_interface::Mem;
 use tench_paging::{Backend, Object, Run};
-use tench_slots::SlotMap;
+use tench_slots::{MAX_NODES, Part, SlotMap};
 use tench_sys::{Cap, CapNode, Frame, Mapping, OWN_CSPACE, PageTable, Placement, Untyped, offer_slots, offered_slots};
 
 use super::Error;
@@ -30,6 +30,9 @@ const LARGE_BLOCK_BITS: u8 = 18;
 const FEW_REQUESTS: u64 = 4;
 /// Log2 of the size of a second-level node in bytes.
 const NODE_SIZE_BITS: u8 = (NODE_BITS + SLOT_SIZE.trailing_zeros()) as u8;
+
+/// Number of nodes before the map of slots is full from which on each is an occasion to extend it.
+const OCCASIONS: usize = 64;
 
 /// Number of free chunks whose nodes exist from the start: enough for a small program.
 const CHUNKS: usize = 256;
@@ -104,8 +107,8 @@ impl Resources {
     fn grow_slots(&mut self) -> Result<(), Error> {
         let index = self.slots.next_node();
         let root = Cap::<CapNode>::new(slot::CSPACE);
-        let entries = 1 << root.identify()?.size_bits.saturating_sub(SLOT_SIZE.trailing_zeros());
-        if index >= entries {
+        let entries = 1usize << root.identify()?.size_bits.saturating_sub(SLOT_SIZE.trailing_zeros());
+        if index as usize >= entries.min(self.slots.capacity()) {
             return Err(Error::NoSlots);
         }
         let slot = self.slots.take().ok_or(Error::NoSlots)?;
@@ -125,7 +128,22 @@ impl Resources {
         }
         self.slots.free(slot);
         installed?;
-        self.slots.add_node().map(|_| ()).ok_or(Error::NoSlots)
+        self.slots.add_node().ok_or(Error::NoSlots)?;
+        if entries > MAX_NODES && self.slots.next_node() as usize + OCCASIONS > MAX_NODES {
+            self.extend_slots(entries);
+        }
+        Ok(())
+    }
+
+    /// Makes room in the map of slots for all nodes of a large root, once. This needs slots itself, so it comes before
+    /// the map is full. If there is no memory for it, the next node is another occasion.
+    #[cold]
+    fn extend_slots(&mut self, entries: usize) {
+        if self.slots.capacity() == MAX_NODES
+            && let Some(parts) = Backend::grow(self, (entries - MAX_NODES).div_ceil(Part::NODES))
+        {
+            self.slots.extend(parts);
+        }
     }
 
     /// Takes untyped memory, if needed from the memory server.

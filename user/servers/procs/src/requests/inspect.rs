@@ -10,7 +10,7 @@ use tench_sys::{Cap, PageTable};
 
 use super::kept::{Kept, ProcessRecord, ProcessTable};
 
-/// Maximum number of slots visited for one reply to `capabilities`.
+/// Maximum number of slots, and of nodes that do not exist, visited for one reply to `capabilities`.
 const SLOTS_PER_REPLY: u32 = 1024;
 
 /// Returns the status of a process.
@@ -39,8 +39,10 @@ pub fn list_capabilities(
     let kernel = Cap::new(if powers.contains(Powers::MEMORY) { slot::KERNEL } else { CapAddress::NULL });
     let mut found = List::new();
     let mut address = from.0;
-    let stop = address.saturating_add(SLOTS_PER_REPLY).min(end);
-    while address < stop && !found.is_full() {
+    for _ in 0..SLOTS_PER_REPLY {
+        if address >= end || found.is_full() {
+            break;
+        }
         match root.locate_at(kernel, CapAddress(address)) {
             Ok(one) if one.kind == Kind::Null => address += 1,
             Ok(one) => {

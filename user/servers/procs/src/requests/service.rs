@@ -134,6 +134,10 @@ impl ProcsService for Server {
         Ok(())
     }
 
+    fn set_slots(&mut self, caller: Caller, process: u64, slots: u64) -> Result<(), Error> {
+        builder_of(&mut self.records, caller.process, process)?.set_slots(slots)
+    }
+
     fn supervise(
         &mut self,
         process: u64,

@@ -9,8 +9,8 @@ use tench_abi::CapAddress;
 use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_SIZE;
 use tench_boot::Content;
-use tench_loader::Source;
 use tench_loader::information::TEXT_SIZE;
+use tench_loader::{Source, root_bits};
 use tench_procs::spawn::catalogue::File;
 use tench_procs_interface::protocol::{Error, MAX_STACK, Strings};
 use tench_protocol::{Any, Arrived};
@@ -33,6 +33,8 @@ pub struct ProcessBuilder {
     pub(super) given: Vec<(CapAddress, CapAddress)>,
     /// Bytes of the main thread's stack; 0 for the usual size.
     pub(super) stack_size: u64,
+    /// Log2 of the number of nodes of slots that the process can have; 0 for the usual number.
+    pub(super) root_bits: u32,
 }
 
 /// A program's file that a parent hands over. Its memory is charged to the process that is to run it.
@@ -85,6 +87,12 @@ impl ProcessBuilder {
     /// Sets the size of the stack.
     pub fn set_stack_size(&mut self, bytes: u64) {
         self.stack_size = bytes;
+    }
+
+    /// Sets how many slots the process can have. Fails with `TooManySlots` if no process can have as many.
+    pub fn set_slots(&mut self, slots: u64) -> Result<(), Error> {
+        self.root_bits = root_bits(slots).ok_or(Error::TooManySlots)?;
+        Ok(())
     }
 
     /// Returns the size of the texts after `appended` more bytes. Fails with `TextTooLong` if that exceeds the maximum

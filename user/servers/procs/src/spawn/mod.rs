@@ -24,7 +24,7 @@ use tench_boot::Content;
 use tench_loader::addresses::{self, Addresses, Randomness, StackSize};
 use tench_loader::fault::Layout;
 use tench_loader::information::Description;
-use tench_loader::{LoadError, Machine, Process, Program, Shown, Source, Window, objects};
+use tench_loader::{LoadError, Machine, Process, Program, ROOT_BITS, Shown, Source, Window, objects};
 use tench_mem_interface::Mem;
 use tench_mem_interface::protocol::{Error as MemoryError, NO_QUOTA};
 use tench_procs_interface::pid;
@@ -224,7 +224,7 @@ impl Spawner {
             addresses,
         };
         let mut machine = Machine::new(memory, self.window, shown);
-        let process = Process::new(&mut machine, &program, &description)?;
+        let process = Process::new(&mut machine, &program, &description, builder.root_bits.max(ROOT_BITS))?;
         Ok((process, Layout::new(&program, &description), program.size()))
     }
 }
