@@ -19,6 +19,8 @@ pub struct EffectiveSettings<'a> {
     pub stack: u64,
     /// Memory quota in bytes, if there is a limit.
     pub quota: Option<u64>,
+    /// Number of slots for capabilities, if it is not the usual one.
+    pub slots: Option<u64>,
     /// Arguments, used if the process is given none: strings, each terminated by a zero byte.
     pub arguments: &'a [u8],
     /// Environment, used if the shell has none to pass on.
@@ -51,6 +53,7 @@ pub fn resolve<'a>(said: Option<Program<'a>>, asked: Settings, limit: u8) -> Eff
         ceiling,
         stack: said.map_or(0, |program| program.stack_size),
         quota: asked.quota.or(limited),
+        slots: asked.slots,
         arguments: said.map_or(&[], |program| program.arguments.bytes()),
         environment: said.map_or(&[], |program| program.environment.bytes()),
     }

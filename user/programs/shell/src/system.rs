@@ -150,6 +150,8 @@ pub struct Stream(pub u32);
 pub struct Settings {
     /// Memory quota in bytes.
     pub quota: Option<u64>,
+    /// Number of slots for capabilities.
+    pub slots: Option<u64>,
     /// Priority of its main thread.
     pub priority: Option<u8>,
     /// Highest priority that it may assign.

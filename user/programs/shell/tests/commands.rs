@@ -51,6 +51,11 @@ fn mistakes_get_one_helpful_line() {
             "run --quota 99999999999G hello",
             "run: 99999999999G is not a number of bytes, such as 4096, 64K or 2M; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n",
         ),
+        ("run --slots", "run: the number is missing; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n"),
+        (
+            "run --slots 1M hello",
+            "run: 1M is no number of capabilities, such as 1000000; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n",
+        ),
         ("run --quota 16K hello", "run: there is not enough memory\n"),
         ("ps | run", "run: the program is missing; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n"),
         ("run --core", "run: the core is missing; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n"),
@@ -484,8 +489,9 @@ fn the_description_speaks_of_programs_that_people_run() {
         (effective.stack, effective.quota, effective.arguments, effective.is_usual()),
         (8192, Some(4096), &b"-q\0"[..], false)
     );
-    let asked = Settings { quota: Some(9), ..Settings::default() };
-    assert_eq!(effective_settings::resolve(Some(cyclic), asked, 255).quota, Some(9), "what a person says counts");
+    let asked = Settings { quota: Some(9), slots: Some(70_000), ..Settings::default() };
+    let effective = effective_settings::resolve(Some(cyclic), asked, 255);
+    assert_eq!((effective.quota, effective.slots), (Some(9), Some(70_000)), "what a person says counts");
     assert!(effective_settings::resolve(None, Settings::default(), 255).is_usual());
 }
 

@@ -28,7 +28,8 @@ pub const COMMANDS: &[Command] = &[
         help: "The word run can be left out unless a command has the program's name. PROGRAM is a name in bin or the \
                path of a file. The shell waits until the program ends; Ctrl-C kills it, Ctrl-Z suspends it. With & at the end it is \
                a job of the background, whose end is said before a later prompt. OPTIONS: --quota BYTES limits its \
-               memory: a number, with K, M or G if it is of KiB, MiB or GiB. --core N starts it on that core, --core any \
+               memory: a number, with K, M or G if it is of KiB, MiB or GiB. --slots N lets it hold N capabilities, if it \
+               needs more than 16,384. --core N starts it on that core, --core any \
                on the one where the fewest programs run. --priority N and --ceiling N say how urgent it is, and how \
                urgent it can make what it starts; both are at most this shell's own ceiling. --with POWER,... passes on \
                what this shell may do beyond what every program may; without it, a program gets nothing of that. POWER \
@@ -157,8 +158,9 @@ pub fn program_of(arguments: &[String]) -> Result<Wanted<'_>, Failure> {
 }
 
 /// Options of `run`, each with a value, and the message if that is missing.
-const OPTIONS: [(&str, &str); 5] = [
+const OPTIONS: [(&str, &str); 6] = [
     ("--quota", "the bytes are"),
+    ("--slots", "the number is"),
     ("--core", "the core is"),
     ("--with", "the powers are"),
     ("--priority", "the priority is"),
@@ -175,6 +177,7 @@ impl Wanted<'_> {
     fn set(&mut self, option: &str, value: &str) -> Outcome {
         match option {
             "--quota" => self.settings.quota = Some(parse_bytes(value)?),
+            "--slots" => self.settings.slots = Some(parse_slots(value)?),
             "--core" => self.core = Some(parse_core(value)?),
             "--with" => self.settings.powers |= parse_powers(value)?,
             "--priority" => self.settings.priority = Some(parse_priority(value)?),
@@ -195,6 +198,12 @@ fn parse_powers(text: &str) -> Result<Powers, Failure> {
 /// Returns the words for powers.
 pub fn words_of(powers: Powers) -> String {
     powers.words().collect::<Vec<_>>().join(", ")
+}
+
+/// Parses a number of slots.
+fn parse_slots(text: &str) -> Result<u64, Failure> {
+    let number = text.parse::<u64>().ok().filter(|_| text.bytes().all(|digit| digit.is_ascii_digit()));
+    number.ok_or_else(|| Failure::Usage(format!("{text} is no number of capabilities, such as 1000000")))
 }
 
 /// Parses `0` to `255`.

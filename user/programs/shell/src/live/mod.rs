@@ -136,6 +136,9 @@ fn configure(spawn: &Spawn, effective: &EffectiveSettings<'_>, powers: Powers) -
     if let Some(bytes) = effective.quota {
         spawn.limit(bytes)?;
     }
+    if let Some(slots) = effective.slots {
+        spawn.set_slots(slots)?;
+    }
     if !effective.is_usual() || !powers.is_empty() {
         spawn.configure(effective.priority, effective.ceiling, effective.stack, powers)?;
     }
