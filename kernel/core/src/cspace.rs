@@ -260,7 +260,7 @@ pub fn copy_to<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: SlotRef
 /// Moves a usable capability to an empty slot.
 #[inline(always)]
 pub fn move_to<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: SlotRef) -> Result<(), Error> {
-    derivation::replace(k, source, destination);
+    derivation::replace_fast(k, source, destination);
     if k.slot(destination).cap.kind as u8 == Kind::Mapping as u8 {
         mapping::moved(k, destination);
     }

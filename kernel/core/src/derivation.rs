@@ -101,7 +101,7 @@ fn equal(a: &Cap, b: &Cap) -> bool {
 }
 
 /// Fills an empty slot with a capability to a new object, in a gap that the caller has found.
-#[inline(always)]
+#[inline(never)]
 pub fn insert<A: Arch>(k: &mut Kernel<A>, gap: Gap, destination: SlotRef, cap: &Cap) {
     k.slot(destination).cap = *cap;
     tree::insert(k, destination, gap);
@@ -268,8 +268,14 @@ pub fn divides_run<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
 }
 
 /// Moves a capability to an empty slot. Its place in the order does not change.
-#[inline(always)]
+#[inline(never)]
 pub fn replace<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
+    replace_fast(k, from, to);
+}
+
+/// As [`replace`], without a call.
+#[inline(always)]
+pub fn replace_fast<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
     leave_run(k, from);
     let cap = core::mem::replace(&mut k.slot(from).cap, Cap::NULL);
     k.slot(to).cap = cap;

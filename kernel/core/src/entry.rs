@@ -81,6 +81,7 @@ pub fn capability_slot<A: Arch>(
 
 /// Returns the slot at an address in the running thread's CSpace, if its capability is of this kind and has these
 /// rights.
+#[inline(never)]
 pub fn slot_at<A: Arch>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rights) -> Result<SlotRef, Error> {
     let thread = k.current();
     let slot = cspace::find(k, thread, address)?;
