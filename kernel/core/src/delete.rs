@@ -14,13 +14,14 @@ mod past_exports;
 use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument};
+use crate::mapping::Mapping;
 use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::preemption_point::Passed;
 use crate::slot::{Cap, Slot, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{
     Arch, Kernel, cspace, derivation, endpoint, interrupt, kernel_object, mapping, notification, page_table,
-    preemption_point, reply, scheduling_context, thread,
+    preemption_point, reply, scattered, scheduling_context, thread,
     tree::{self, runs},
 };
 
@@ -112,8 +113,48 @@ pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
     let sees_addresses = kernel_object::may_see_addresses(k, thread, 2)?;
     let (cspace, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let slot = full_slot(k, cspace, address)?;
-    let deleted = delete_named(k, slot, (cspace, address), PreemptionPoints::ALL)?;
+    let deleted = match at_once::<_, false>(k, slot) {
+        Some(deleted) => deleted,
+        None => delete_named(k, slot, (cspace, address), PreemptionPoints::ALL)?,
+    };
     Ok(report(k, thread, deleted, sees_addresses))
+}
+
+/// Deletes a capability that needs no preemption point: to a mapping of one page, to untyped memory, one of several to
+/// any object, or the only one to a frame that is not mapped. Returns `None` if it is another one or the slot is empty,
+/// and then nothing was written. `FAST` says that the slot is emptied without a call.
+#[inline(always)]
+pub fn at_once<A: Arch, const FAST: bool>(k: &mut Kernel<A>, slot: SlotRef) -> Option<Deleted> {
+    let cap = &k.slot(slot).cap;
+    let Cap { kind, flags, size_bits, object, .. } = *cap;
+    if flags & (flag::EMBEDDED | flag::ZOMBIE) != 0 {
+        return None;
+    }
+    if kind == Kind::Mapping {
+        if scattered::is_scattered(cap) || Mapping::of(cap).count != 1 {
+            return None;
+        }
+        // ── Point of no return ──
+        mapping::finalise_page(k, slot);
+        derivation::remove_follower(k, slot);
+        return Some(Deleted::Freed { address: 0, size_bits: 0 });
+    }
+    let others = if kind == Kind::Untyped {
+        derivation::first_child(k, slot).is_some()
+    } else {
+        let found = derivation::neighbours(k, slot);
+        if !found.sibling && (kind != Kind::Frame || found.mapping) {
+            return None;
+        }
+        found.sibling
+    };
+    // ── Point of no return ──
+    if FAST {
+        derivation::remove_fast(k, slot)
+    } else {
+        derivation::remove(k, slot)
+    }
+    if others { Some(Deleted::NotLast) } else { Some(Deleted::Freed { address: k.physical(object), size_bits }) }
 }
 
 /// Performs `DeletePart`.

@@ -2,13 +2,13 @@
 
 use tench_abi::Kind;
 
+use crate::delete::{self, Deleted};
 use crate::entry::argument;
 use crate::fast::Fast;
-use crate::mapping::{self, Mapping};
 use crate::object::Ref;
-use crate::slot::{Cap, SlotRef, flag};
+use crate::slot::{SlotRef, flag};
 use crate::thread::Thread;
-use crate::{Arch, Kernel, cspace, derivation, scattered};
+use crate::{Arch, Kernel, cspace, derivation};
 
 /// Returns the slot at an address in the CSpace that an argument names, if that is the thread's own.
 #[inline(always)]
@@ -35,32 +35,17 @@ pub fn copy<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, cspace: u64, addres
     Fast::DONE
 }
 
-/// Fast path of `Delete`: of a mapping of one page, one of several capabilities to an object, or the only one to a
-/// frame that is not mapped.
+/// Fast path of `Delete`, if it can be done [at once](delete::at_once).
 #[inline(always)]
 pub fn delete<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, cspace: u64, address: u64) -> Fast {
     let Some(slot) = own_slot(k, thread, cspace, address) else { return Fast::Slow };
     let asks_for_address = argument(k, thread, 2) != 0;
-    let Cap { kind, flags, size_bits, .. } = k.slot(slot).cap;
-    let is_rare = matches!(kind, Kind::Null | Kind::Untyped) || flags & (flag::EMBEDDED | flag::ZOMBIE) != 0;
-    if is_rare || asks_for_address || address == 0 {
+    if asks_for_address || address == 0 {
         return Fast::Slow;
     }
-    if kind == Kind::Mapping {
-        let cap = &k.slot(slot).cap;
-        if scattered::is_scattered(cap) || Mapping::of(cap).count != 1 {
-            return Fast::Slow;
-        }
-        // ── Point of no return ──
-        mapping::finalise_page(k, slot);
-        derivation::remove_follower(k, slot);
-        return Fast::Results([1, 0, 0]);
+    match delete::at_once::<_, true>(k, slot) {
+        Some(Deleted::NotLast) => Fast::DONE,
+        Some(Deleted::Freed { size_bits, .. }) => Fast::Results([1, 0, size_bits.into()]),
+        None => Fast::Slow,
     }
-    let found = derivation::neighbours(k, slot);
-    if !found.sibling && (kind != Kind::Frame || found.mapping) {
-        return Fast::Slow;
-    }
-    // ── Point of no return ──
-    derivation::remove_fast(k, slot);
-    if found.sibling { Fast::DONE } else { Fast::Results([1, 0, size_bits.into()]) }
 }
