@@ -56,11 +56,11 @@ pub fn set_entry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, 
     };
     let cap = &k.get(slot).cap;
     let (aux, rights) = (cap.aux, cap.rights);
-    let Some(mapping) = Scattered::of(cap) else { return Fast::Slow };
     if cap.kind != Kind::Mapping || cap.extra != SCATTERED || cap.flags & (flag::ZOMBIE | flag::DEVICE) != 0 {
         return Fast::Slow;
     }
-    if !is_plain(index, offset, flags, rights, mapping.size_bits) || count != 1 {
+    let Some(mapping) = Scattered::of(cap) else { return Fast::Slow };
+    if count != 1 || !is_plain(index, offset, flags, rights, mapping.size_bits) {
         return Fast::Slow;
     }
     let Some(table) = mapping.table() else { return Fast::Slow };
