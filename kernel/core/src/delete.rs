@@ -120,7 +120,7 @@ pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
     Ok(report(k, thread, deleted, sees_addresses))
 }
 
-/// Deletes a capability that needs no preemption point: to a mapping of one page, to untyped memory, one of several to
+/// Deletes a capability that needs no preemption point: to a mapping of few pages, to untyped memory, one of several to
 /// any object, or the only one to a frame that is not mapped. Returns `None` if it is another one or the slot is empty,
 /// and then nothing was written. `FAST` says that the slot is emptied without a call.
 #[inline(always)]
@@ -131,11 +131,16 @@ pub fn at_once<A: Arch, const FAST: bool>(k: &mut Kernel<A>, slot: SlotRef) -> O
         return None;
     }
     if kind == Kind::Mapping {
-        if scattered::is_scattered(cap) || Mapping::of(cap).count != 1 {
+        let count = Mapping::of(cap).count;
+        if scattered::is_scattered(cap) || count > mapping::STEP {
             return None;
         }
         // ── Point of no return ──
-        mapping::finalise_page(k, slot);
+        if count == 1 {
+            mapping::finalise_page(k, slot);
+        } else {
+            mapping::finalise_row(k, slot);
+        }
         derivation::remove_follower(k, slot);
         return Some(Deleted::Freed { address: 0, size_bits: 0 });
     }

@@ -212,6 +212,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
 }
 
 /// As [`finalise`], of a mapping that is not scattered.
+#[inline(never)]
 pub fn finalise_row<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let mapping = Mapping::of(&k.slot(slot).cap);
     let step = mapping.count.min(STEP);
