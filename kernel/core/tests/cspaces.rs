@@ -80,7 +80,7 @@ fn a_root_has_up_to_65_536_entries() {
         machine.call(Operation::Copy, &[0, endpoint, root, last * 256 + slot]).ok();
         assert_eq!(kind_at(&mut machine, root, last * 256 + slot), Kind::Endpoint as u64);
     }
-    for address in [(last - 1) * 256, (last + 1) * 256, 1 << 32 | last * 256] {
+    for address in [(last - 1) * 256, (last + 1) * 256, (1 << 32) + last * 256] {
         assert_eq!(machine.call(Operation::Copy, &[0, endpoint, root, address]).err(), Error::NoSuchSlot);
     }
     check(&mut machine);
