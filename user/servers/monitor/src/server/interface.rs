@@ -14,6 +14,9 @@ use crate::slots::discard;
 use crate::transfer::capabilities::{self, Completion, Taken};
 use crate::transfer::tasks::{Task, Work};
 
+/// Number of waiting threads that are checked when another begins to wait.
+const LOOKS: usize = 8;
+
 impl MonitorService for Server {
     fn cores(&mut self) -> Result<(u64, u64), Error> {
         Ok((self.machine.cores, self.machine.core))
@@ -72,10 +75,12 @@ impl MonitorService for Server {
             return Err(Error::NotAllowed);
         }
         ensure_capacity()?;
-        if !self.home.ledger.may_wait(caller) {
+        if self.home.ledger.has_receivers() {
+            // Threads of ended processes tell nobody that they no longer wait.
+            let looks = if self.home.ledger.may_wait(caller) { LOOKS } else { usize::MAX };
             let watch = self.watch;
             self.may_have_missed = true;
-            let gone = self.home.ledger.forget(|who| who.has_gone(watch));
+            let gone = self.home.ledger.forget(looks, |who| who.has_gone(watch));
             gone.into_iter().for_each(|who| who.forget(later.others()));
         }
         let who = Completion::Transfer(later.keep().map_err(|_| Error::Full)?);

@@ -227,9 +227,14 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.executor.mailbox.may_wait(client)
     }
 
-    /// Removes receivers that no longer wait.
-    pub fn forget(&mut self, has_gone: impl Fn(&P) -> bool) -> Vec<P> {
-        self.executor.mailbox.forget(has_gone)
+    /// Removes receivers that no longer wait. Checks at most `looks`, and others the next time.
+    pub fn forget(&mut self, looks: usize, has_gone: impl Fn(&P) -> bool) -> Vec<P> {
+        self.executor.mailbox.forget(looks, has_gone)
+    }
+
+    /// Returns whether threads wait for transfers.
+    pub fn has_receivers(&self) -> bool {
+        self.executor.mailbox.count().2 > 0
     }
 
     /// Returns a transfer to the mailbox, because the receiver has gone.

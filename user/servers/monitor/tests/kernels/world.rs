@@ -359,7 +359,7 @@ impl World {
         self.run_until_idle();
         for at in &alive {
             self.nodes[*at].exchange.discard_for(CLIENT);
-            self.nodes[*at].exchange.forget(|_| true);
+            self.nodes[*at].exchange.forget(usize::MAX, |_| true);
             self.nodes[*at].exchange.poll();
         }
         self.run_until_idle();

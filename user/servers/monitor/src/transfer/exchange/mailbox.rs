@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use tench_abi::CapAddress;
 use tench_abi::power::identity;
 use tench_monitor_interface::protocol::Error;
+use tench_quota::cursors::look;
 use tench_quota::{Client, Quota};
 use tench_remote::{Core, RequestId};
 
@@ -79,6 +80,8 @@ pub struct Mailbox<P> {
     early: Vec<(Name, Core, CapAddress)>,
     waiting_receivers: Vec<(u64, P)>,
     waiting: Quota,
+    /// Position at which the next search for receivers that no longer wait begins.
+    next_look: usize,
     last: u64,
 }
 
@@ -91,6 +94,7 @@ impl<P> Mailbox<P> {
             early: Vec::with_capacity(EARLY),
             waiting_receivers: Vec::with_capacity(MAX_RECEIVERS),
             waiting: Quota::new(MAX_RECEIVERS),
+            next_look: 0,
             last: 0,
         }
     }
@@ -231,11 +235,18 @@ impl<P> Mailbox<P> {
         self.quota.taken()
     }
 
-    /// Removes receivers that no longer wait.
-    pub fn forget(&mut self, has_gone: impl Fn(&P) -> bool) -> Vec<P> {
-        let gone: Vec<(u64, P)> = self.waiting_receivers.extract_if(.., |(_, who)| has_gone(who)).collect();
+    /// Removes receivers that no longer wait. Checks at most `looks`, and others the next time.
+    pub fn forget(&mut self, looks: usize, has_gone: impl Fn(&P) -> bool) -> Vec<P> {
+        let count = self.waiting_receivers.len();
+        // A search of all begins with the first.
+        let from = (looks < count).then_some(self.next_look);
+        let (gone, next) = look(from, looks.min(count), self.waiting_receivers.iter().map(|(_, who)| who), has_gone);
+        self.next_look = next;
+        let mut index = 0..;
+        let is_gone = |_: &mut (u64, P)| index.next().is_some_and(|index| gone.contains(&index));
         let waiting = &mut self.waiting;
-        gone.into_iter()
+        self.waiting_receivers
+            .extract_if(.., is_gone)
             .map(|(process, who)| {
                 waiting.give_back(process);
                 who
