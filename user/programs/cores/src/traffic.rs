@@ -1,7 +1,8 @@
 //! Random traffic of capabilities among all cores: an agent on each core sends frames and endpoints and lends memory to
 //! the others, sends on what it received, calls endpoints, drops capabilities, and revokes its own, all at the same
 //! time. In the end each core has as much free memory as before, and nothing of another's. Busier runs come first,
-//! until one changes nothing, because servers keep the memory that they needed when they were busiest.
+//! until one changes nothing, because servers keep the memory that they needed when they were busiest. They have so
+//! many agents that what is held at a time on average exceeds all that those of the run that counts can hold.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -38,7 +39,7 @@ const FRAME_BITS: u64 = 12;
 /// Log2 of the size of the memory that each agent lends.
 const LENT_BITS: u32 = 14;
 /// Number of agents on each core in the first runs, which are to be busier than the one that counts.
-const CROWD: usize = 2;
+const CROWD: usize = 4;
 /// Maximum number of the busy runs, the last of which must leave all free memory as it was.
 const CROWDED_RUNS: u64 = 8;
 /// Minimum time in milliseconds that an agent runs before it is killed.
