@@ -18,7 +18,7 @@ use crate::case::{Failure, Outcome};
 
 pub const ATTACKS: &[Attack] = &[
     Attack::new("flood-mem", "a flood of requests to the memory server holds nobody up", || flood("mem")).endless(),
-    Attack::new("flood-procs", "nor one to the process server", || flood("procs")).endless(),
+    Attack::new("flood-procs", "nor one to the process server", || flood("procs")).endless().replying_within(STARTS),
     Attack::new("flood-names", "nor one to the name server", || flood("names")).endless(),
     Attack::new("flood-clock", "nor one to the clock", || flood("clock")).endless(),
     Attack::new("flood-console", "nor one to the console", || flood("console")).endless(),
@@ -40,6 +40,8 @@ pub const ATTACKS: &[Attack] = &[
 ];
 
 const PROCS: Procs = Procs::STANDARD;
+/// Microseconds for which the client waits beside threads that start and end processes one after another: a turn of each.
+const STARTS: u64 = 22_000;
 /// Number of threads that do the same.
 const THREADS: usize = 6;
 const STACK: usize = 16 << 10;
