@@ -110,10 +110,10 @@ pub struct State<A> {
 
 /// The token that permits access: only the holder of `&mut Kernel` may change kernel state.
 ///
-/// It lies over the state, so that the reference is the state's address. When a holder is suspended at a preemption
-/// point and another thread enters the kernel, that thread has a token of its own for the same state; the two are never
-/// used at the same time. `PhantomPinned` permits that: of references to such a type the compiler does not assume that
-/// they are the only ones.
+/// The token lies over the state, so that the reference is the state's address. When a holder is suspended at a
+/// preemption point and another thread enters the kernel, that thread has a token of its own for the same state; the
+/// two are never used at the same time. `PhantomPinned` permits that: of references to such a type the compiler does
+/// not assume that they are the only ones.
 #[repr(transparent)]
 pub struct Kernel<A: Arch> {
     state: State<A>,

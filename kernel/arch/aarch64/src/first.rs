@@ -21,7 +21,7 @@ pub fn run(machine: Machine, plan: &Plan<'_>) -> Result<usize, &'static str> {
     unsafe { idle::prepare(idle) };
     // SAFETY: the state lives for ever, and the tokens made by traps exclude this one: no trap happens before
     // `tench_resume`, when this token is gone.
-    trap::install(unsafe { &mut *state.as_ptr() });
+    unsafe { trap::install(state) };
     first_process(kernel, plan)?;
     kernel.state().statistics.boot_instructions = counter::instructions();
     kernel.state().charged_until = timer::now();

@@ -99,9 +99,12 @@ fn state() -> NonNull<State<Machine>> {
 }
 
 /// Sets this core's kernel state.
-pub fn install(state: &'static mut State<Machine>) {
-    // SAFETY: the register is the kernel's own, and the state is borrowed for ever.
-    unsafe { core::arch::asm!("msr tpidr_el1, {}", in(reg) core::ptr::from_mut(state), options(nomem, nostack)) };
+///
+/// # Safety
+/// The state lives for ever, and its present token is gone when the first trap makes another.
+pub unsafe fn install(state: NonNull<State<Machine>>) {
+    // SAFETY: the register is the kernel's own.
+    unsafe { core::arch::asm!("msr tpidr_el1, {}", in(reg) state.as_ptr(), options(nomem, nostack)) };
 }
 
 /// Returns the token. Each trap makes one, and so does the idle loop; the vectors ensure that only one is in use at a

@@ -24,6 +24,9 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("flood-console", "nor one to the console", || flood("console")).endless(),
     Attack::new("flood-files", "nor one to the file server", || flood("files")).endless(),
     Attack::new("flood-reserve", "nor one to the reservation server", || flood("reserve")).endless(),
+    Attack::new("flood-roots", "nor processes started and ended with as many slots as can be", flood_roots)
+        .endless()
+        .replying_within(STARTS),
     Attack::new("flood-cores", "nor one to the process servers and monitors of all cores", flood_cores)
         .endless()
         .unlimited(),
@@ -40,7 +43,8 @@ pub const ATTACKS: &[Attack] = &[
 ];
 
 const PROCS: Procs = Procs::STANDARD;
-/// Microseconds for which the client waits beside threads that start and end processes one after another: a turn of each.
+/// Microseconds for which the client waits at most beside threads that start and end processes one after another: a
+/// turn of each.
 const STARTS: u64 = 22_000;
 /// Number of threads that do the same.
 const THREADS: usize = 6;
@@ -63,6 +67,18 @@ pub fn together(what: impl Fn() + Copy + Send + 'static) -> Outcome {
         said(Builder::new().stack_size(STACK).spawn(endless))?.detach();
     }
     endless()
+}
+
+/// Starts and ends processes whose CSpaces have roots of 4 MiB.
+fn flood_roots() -> Outcome {
+    together(|| {
+        let Ok(child) = PROCS.prepare("hello") else { return };
+        let _ = child.set_slots(1 << 24);
+        if let Ok(process) = child.start() {
+            let _ = PROCS.kill(process);
+            let _ = PROCS.wait_until(process, soon(20_000));
+        }
+    })
 }
 
 fn flood_cores() -> Outcome {
