@@ -150,6 +150,8 @@ pub unsafe trait Arch: Sized {
     fn float_save(&mut self, state: &mut crate::thread::FloatState);
     /// Loads the registers of the unit, which is on, from a thread.
     fn float_restore(&mut self, state: &crate::thread::FloatState);
+    /// Saves the registers of the unit, which is on for user mode, into one thread, and loads them from another.
+    fn float_exchange(&mut self, from: &mut crate::thread::FloatState, to: &crate::thread::FloatState);
 
     /// Saves the current kernel context (that of `from`, at a preemption point), and continues with `to`: in the kernel
     /// if [`Thread::kernel_stack_pointer`] is not zero, else in user mode. Returns when another thread switches back to

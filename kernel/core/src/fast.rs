@@ -11,7 +11,9 @@
 
 pub mod capabilities;
 pub mod faults;
+pub mod float_users;
 pub mod mappings;
+pub mod named;
 pub mod special;
 
 use core::hint::cold_path;
@@ -54,8 +56,9 @@ pub enum Fast {
     /// Nothing was written. The slot holds an object of a less common kind, or the case is a less common one, so
     /// another function decides: [`notify`], [`receive_message`], or one of [`special`].
     Other(Ref<Slot>),
-    /// Nothing was written; [`reply_receive_named`] decides.
-    Named,
+    /// Nothing was written. The running thread or its partner may use the floating-point unit, so a function of
+    /// [`float_users`] decides.
+    Float(Ref<Slot>),
     /// Nothing was written; the slow path decides.
     Slow,
 }
@@ -104,6 +107,12 @@ pub const fn is_long(tag: u64) -> bool {
 #[inline(always)]
 pub const fn is_special(tag: u64) -> bool {
     tag & SHAPE > MAX_WORDS as u64
+}
+
+/// Returns whether a reply names its reply object. Such a message is also [special](is_special).
+#[inline(always)]
+pub const fn names_reply(tag: u64) -> bool {
+    tag & Tag::REPLY != 0
 }
 
 /// Returns whether a thread has an IPC buffer.
@@ -171,7 +180,7 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
     if LONG && !has_buffer(k, thread) {
         return Fast::Slow;
     }
-    let Some(reply) = fast_reply else { return Fast::Other(slot) };
+    let Some(reply) = fast_reply else { return Fast::Float(slot) };
     let Some(standing) = help(k, thread) else { return Fast::Slow };
     // ── Point of no return ──
     k.get(receiver).set_standing(standing);
@@ -200,32 +209,27 @@ pub fn call_specially<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: 
 const REASON: u64 = HEIGHT_UNIT * 2 * heights::MAX_HEIGHT as u64;
 const _: () = assert!(heights::MAX_HEIGHT.is_power_of_two());
 
+/// Bound below which the first word of [`Thread::standing`] has no fast-path blocker, and a height that can grow.
+const HEIGHT_LIMIT: u64 = HEIGHT_UNIT * heights::MAX_HEIGHT as u64;
+
+/// [`blocker::FLOAT`] in the first word of [`Thread::standing`].
+const FLOAT: u64 = (blocker::FLOAT as u64) << 32;
+
 /// Returns the scheduling state for the thread that `thread` begins to wait for, a copy of its own, if `thread` has no
 /// fast-path blockers. The caller has made all other checks, because this switches the floating-point unit off if
 /// `thread` uses it.
 #[inline(always)]
 fn help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<[u64; 2]> {
     let [mut standing, context] = k.get(thread).standing();
-    let limit = HEIGHT_UNIT * heights::MAX_HEIGHT as u64;
-    if standing >= limit {
-        standing = without_float(k, standing)?;
-        if standing >= limit {
+    if standing >= HEIGHT_LIMIT {
+        cold_path();
+        standing ^= FLOAT;
+        if standing >= HEIGHT_LIMIT {
             return None;
         }
+        float::stop(k);
     }
     Some([standing + HEIGHT_UNIT, context])
-}
-
-/// Switches the floating-point unit off if its use is the only fast-path blocker in the first word of a thread's
-/// standing. Returns the word without it.
-#[inline(always)]
-fn without_float<A: Arch>(k: &mut Kernel<A>, standing: u64) -> Option<u64> {
-    cold_path();
-    if !uses_float_only(standing) {
-        return None;
-    }
-    float::stop(k);
-    Some(standing & 0xffff_ffff)
 }
 
 /// Returns whether the use of the floating-point unit is the only fast-path blocker in the first word of a thread's
@@ -272,42 +276,17 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     if LONG && !has_buffer(k, thread) {
         return Fast::Slow;
     }
-    reply_and_wait::<A, LONG, false>(k, thread, slot, reply, tag)
+    reply_and_wait::<A, LONG>(k, thread, slot, reply, tag)
 }
 
 /// Fast path of `ReplyReceive` with a [special](is_special) tag: [`special`] decides if no message waits.
 #[inline(always)]
 pub fn reply_receive_specially<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
-    if tag & FLAGS == Tag::REPLY {
-        return Fast::Named;
-    }
     if !is_plain(k, thread, tag) {
         return Fast::Slow;
     }
     let Some(slot) = slot(k, thread, address) else { return INVALID };
     if free_endpoint(k, slot).is_some() { Fast::Other(slot) } else { Fast::Slow }
-}
-
-/// Fast path of `ReplyReceive` with the reply object in `x11`, with which the thread has received last, and a message
-/// in registers. Callers received with that object help.
-#[inline(always)]
-pub fn reply_receive_named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
-    let Some(slot) = slot(k, thread, address) else { return INVALID };
-    let t = k.get(thread);
-    let (current, is_deferred, named) = (t.other_reply, t.deferred, t.registers.x[11]);
-    let reply = match reply_at(k, thread, named) {
-        Some((reply, false)) if current == Some(reply) && !is_deferred => reply,
-        _ => return Fast::Slow,
-    };
-    let tag = tag & !FLAGS;
-    if is_long(tag) {
-        return Fast::Slow;
-    }
-    match reply_and_wait::<A, false, true>(k, thread, slot, reply, tag) {
-        // The functions that decide otherwise know the bound reply object only.
-        Fast::Other(_) => Fast::Slow,
-        fast => fast,
-    }
 }
 
 /// Returns the endpoint in a slot if the capability has the right to receive, and no message waits there.
@@ -323,11 +302,9 @@ fn free_endpoint<A: Arch>(k: &mut Kernel<A>, slot: Ref<Slot>) -> Option<Ref<Endp
     (k.get(endpoint).head == 0).then_some(endpoint)
 }
 
-/// Replies to the caller in `reply`, and waits for the next at the endpoint in `slot`, if no message waits there. With
-/// `FLOAT`, the caller may use the floating-point unit, if its registers are still there: servers that name their reply
-/// objects serve such programs.
+/// Replies to the caller in `reply`, and waits for the next at the endpoint in `slot`, if no message waits there.
 #[inline(always)]
-fn reply_and_wait<A: Arch, const LONG: bool, const FLOAT: bool>(
+fn reply_and_wait<A: Arch, const LONG: bool>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
     slot: Ref<Slot>,
@@ -337,7 +314,7 @@ fn reply_and_wait<A: Arch, const LONG: bool, const FLOAT: bool>(
     let Some(endpoint) = free_endpoint(k, slot) else { return Fast::Slow };
     let [standing, context] = k.get(thread).standing();
     if standing >= REASON {
-        return Fast::Other(slot);
+        return Fast::Float(slot);
     }
     let Some(caller) = k.get(reply).caller else { return Fast::Slow };
     let c = k.get(caller);
@@ -347,27 +324,38 @@ fn reply_and_wait<A: Arch, const LONG: bool, const FLOAT: bool>(
     if helping != context {
         return Fast::Other(slot);
     }
-    let uses_float = FLOAT && blockers & blocker::FLOAT != 0 && float::is_there(k, caller);
-    let blockers = if uses_float { blockers & !blocker::FLOAT } else { blockers };
     if blockers != 0 {
-        // The reply is short here: the handler's reply to a fault.
-        if LONG || blockers != blocker::FAULT || !fault::lets_go_on(Tag(tag)) {
-            return Fast::Other(slot);
-        }
-        if uses_float {
-            k.arch().float_enable(true);
-        }
-        fault::apply_resuming_reply(k, caller, thread, Tag(tag));
-        wait_again(k, thread, endpoint, (caller, reply));
-        return Fast::Resume(caller);
-    }
-    if uses_float {
-        k.arch().float_enable(true);
+        // A long reply would resume nothing.
+        return if !LONG && resumes_fault(blockers, tag) {
+            resume_fault(k, thread, endpoint, (caller, reply), tag)
+        } else {
+            Fast::Other(slot)
+        };
     }
     // ── Point of no return ──
     wait_again(k, thread, endpoint, (caller, reply));
     let handoff = Handoff { next: caller, tag, badge: 0 };
     if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
+}
+
+/// Returns whether a reply with this tag lets a caller go on that waits after a fault, and has these blockers.
+#[inline(always)]
+fn resumes_fault(blockers: u32, tag: u64) -> bool {
+    blockers == blocker::FAULT && fault::lets_go_on(Tag(tag))
+}
+
+/// Lets the caller in `reply` go on after its fault, and makes its server wait.
+#[inline(always)]
+fn resume_fault<A: Arch>(
+    k: &mut Kernel<A>,
+    server: Ref<Thread>,
+    endpoint: Ref<Endpoint>,
+    (caller, reply): (Ref<Thread>, Ref<Reply>),
+    tag: u64,
+) -> Fast {
+    fault::apply_resuming_reply(k, caller, server, Tag(tag));
+    wait_again(k, server, endpoint, (caller, reply));
+    Fast::Resume(caller)
 }
 
 /// Ends the wait of the caller in `reply`, and makes its server wait at an endpoint with an empty queue.

@@ -62,6 +62,10 @@ pub mod flag {
 /// kind sets this bit, so an address look-up tests nothing else.
 pub const SECOND_LEVEL: u32 = 1 << 31;
 
+/// Bit of [`Cap::aux`] of a reply object whose callers are not deferred: kind, `WRITE`, `CALL` and liveness are checked
+/// once. No other kind sets this bit, so a reply on a fast path tests nothing else.
+pub const ANSWERABLE: u32 = 1 << 30;
+
 /// Bit of [`Cap::aux`] of a frame or untyped that was imported: the memory belongs to another core. Copies have it,
 /// too.
 pub const BORROWED: u32 = 1;
@@ -82,6 +86,7 @@ pub const REVOKE_REQUESTED: u32 = 2;
 /// | Mapping      | frame's address | table's address    | first, count << 16              | offset, flags            |
 /// | Endpoint     | address         | badge              | –                               | –                        |
 /// | Notification | address         | badge              | –                               | –                        |
+/// | Reply        | address         | –                  | [`ANSWERABLE`]                  | –                        |
 /// | Interrupt    | number          | –                  | –                               | –                        |
 /// | Kernel       | 0               | badge, with powers | –                               | –                        |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,20 +135,26 @@ impl Cap {
     /// changes.
     pub const fn update_flags(&mut self) {
         self.flags &= !(flag::CALLABLE | flag::RECEIVABLE);
-        if matches!(self.kind, Kind::CapNode) {
-            self.aux &= !SECOND_LEVEL;
-            if self.aux == NODE_BITS && self.flags & flag::ZOMBIE == 0 {
-                self.aux |= SECOND_LEVEL;
+        let is_alive = self.flags & flag::ZOMBIE == 0;
+        let call = Rights::WRITE.bits() | Rights::CALL.bits();
+        let calls = is_alive && self.rights & call == call;
+        match self.kind {
+            Kind::CapNode => {
+                self.aux &= !SECOND_LEVEL;
+                if self.aux == NODE_BITS && is_alive {
+                    self.aux |= SECOND_LEVEL;
+                }
             }
-        }
-        if matches!(self.kind, Kind::Endpoint) && self.flags & flag::ZOMBIE == 0 {
-            let call = Rights::WRITE.bits() | Rights::CALL.bits();
-            if self.rights & call == call {
-                self.flags |= flag::CALLABLE;
+            Kind::Reply => self.aux = if calls { ANSWERABLE } else { 0 },
+            Kind::Endpoint => {
+                if calls {
+                    self.flags |= flag::CALLABLE;
+                }
+                if is_alive && self.rights & Rights::READ.bits() != 0 {
+                    self.flags |= flag::RECEIVABLE;
+                }
             }
-            if self.rights & Rights::READ.bits() != 0 {
-                self.flags |= flag::RECEIVABLE;
-            }
+            _ => {}
         }
     }
 

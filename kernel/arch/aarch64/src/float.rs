@@ -11,11 +11,16 @@ use tench_kernel::thread::FloatState;
 const ACCESSIBLE: u64 = 3 << 20;
 
 /// Lets user mode use the unit, or makes its next use trap. Takes effect on entry to user mode.
+#[inline(always)]
 pub fn enable(enable: bool) {
     // SAFETY: compiled code of the kernel does not use the unit (soft-float target), so only user mode notices.
     unsafe {
-        asm!("msr cpacr_el1, {}", in(reg) if enable { ACCESSIBLE } else { 0 }, options(nomem, nostack, preserves_flags))
-    };
+        if enable {
+            asm!("msr cpacr_el1, {}", in(reg) ACCESSIBLE, options(nomem, nostack, preserves_flags));
+        } else {
+            asm!("msr cpacr_el1, xzr", options(nomem, nostack, preserves_flags));
+        }
+    }
 }
 
 /// Expands to one instruction for each four registers, and leaves the address of what follows them in `state`.
@@ -42,16 +47,34 @@ macro_rules! all_registers {
     };
 }
 
+/// Expands to the instructions that save the registers at `state`.
+macro_rules! save_all {
+    () => {
+        concat!(
+            all_registers!("st1"),
+            "mrs {status}, s3_3_c4_c4_1\nmrs {control}, s3_3_c4_c4_0\nstp {status}, {control}, [{state}]"
+        )
+    };
+}
+
+/// Expands to the instructions that load the registers from `state`.
+macro_rules! restore_all {
+    () => {
+        concat!(
+            all_registers!("ld1"),
+            "ldp {status}, {control}, [{state}]\nmsr s3_3_c4_c4_1, {status}\nmsr s3_3_c4_c4_0, {control}"
+        )
+    };
+}
+
 /// Saves the unit's registers. The unit has been switched on.
 #[inline(always)]
 pub fn save(state: &mut FloatState) {
     // SAFETY: writes all fields, which follow each other. The `isb` makes what switched the unit on effective. Reading
     // registers changes nothing.
     unsafe {
-        asm!(".arch_extension fp", ".arch_extension simd", "isb", all_registers!("st1"), "mrs {status}, s3_3_c4_c4_1",
-            "mrs {control}, s3_3_c4_c4_0", "stp {status}, {control}, [{state}]",
-            state = inout(reg) &raw mut *state => _, status = out(reg) _, control = out(reg) _,
-            options(nostack, preserves_flags));
+        asm!(".arch_extension fp", ".arch_extension simd", "isb", save_all!(), state = inout(reg) &raw mut *state => _,
+            status = out(reg) _, control = out(reg) _, options(nostack, preserves_flags));
     };
 }
 
@@ -61,10 +84,20 @@ pub fn restore(state: &FloatState) {
     // SAFETY: reads all fields; compiled code does not use the unit, so only the values of the unit's last owner are
     // lost, which the caller has saved. The `isb` is as in `save`.
     unsafe {
-        asm!(".arch_extension fp", ".arch_extension simd", "isb", all_registers!("ld1"),
-            "ldp {status}, {control}, [{state}]", "msr s3_3_c4_c4_1, {status}", "msr s3_3_c4_c4_0, {control}",
-            state = inout(reg) &raw const *state => _, status = out(reg) _, control = out(reg) _,
-            options(nostack, preserves_flags, readonly));
+        asm!(".arch_extension fp", ".arch_extension simd", "isb", restore_all!(), state = inout(reg) &raw const *state => _,
+            status = out(reg) _, control = out(reg) _, options(nostack, preserves_flags, readonly));
+    };
+}
+
+/// Saves the unit's registers in one place, and loads them from another. The unit has been on since before the trap.
+#[inline(always)]
+pub fn exchange(from: &mut FloatState, to: &FloatState) {
+    // SAFETY: as in `save` and `restore`; nothing has switched the unit on since user mode.
+    unsafe {
+        asm!(".arch_extension fp", ".arch_extension simd", save_all!(), state = inout(reg) &raw mut *from => _,
+            status = out(reg) _, control = out(reg) _, options(nostack, preserves_flags));
+        asm!(".arch_extension fp", ".arch_extension simd", restore_all!(), state = inout(reg) &raw const *to => _,
+            status = out(reg) _, control = out(reg) _, options(nostack, preserves_flags, readonly));
     };
 }
 

@@ -21,6 +21,8 @@ pub mod words {
     pub const SHORT: u8 = 1;
     /// Any number.
     pub const ANY: u8 = 2;
+    /// Mostly none, else as many as fit into registers.
+    pub const FEW: u8 = 5;
     /// Those of a foreign system call, from other registers.
     pub const FOREIGN: u8 = 3;
     /// More than fit into registers.
@@ -50,10 +52,12 @@ pub unsafe fn hand_off<const WORDS: u8>(handoff: fast::Handoff, old: usize) -> !
             "ldr x9, [x2, #{INSTRUCTION}]",
             "ldr x2, [x2, #64]",
             ".else",
-            ".if {WORDS} == {SHORT} || {WORDS} == {ANY}",
+            ".if {WORDS} == {SHORT} || {WORDS} == {ANY} || {WORDS} == {FEW}",
             "and x16, x1, #0xff",
-            ".if {WORDS} == {ANY}",
+            ".if {WORDS} != {SHORT}",
             "cbz x16, 2f",
+            ".endif",
+            ".if {WORDS} == {ANY}",
             "mov x17, #{REGISTERS}",
             "cmp x16, x17",
             "csel x16, x16, x17, lo",
@@ -65,7 +69,7 @@ pub unsafe fn hand_off<const WORDS: u8>(handoff: fast::Handoff, old: usize) -> !
             "ldp x8, x9, [x2, #64]",
             "ldp x2, x3, [x2, #16]",
             ".endif",
-            ".if {WORDS} == {SHORT} || {WORDS} == {ANY}",
+            ".if {WORDS} == {SHORT} || {WORDS} == {ANY} || {WORDS} == {FEW}",
             "adr x17, 2f",
             "add x17, x17, x16, lsl #2",
             "br x17",
@@ -113,6 +117,7 @@ pub unsafe fn hand_off<const WORDS: u8>(handoff: fast::Handoff, old: usize) -> !
             SHORT = const words::SHORT,
             LONG = const words::LONG,
             ANY = const words::ANY,
+            FEW = const words::FEW,
             FOREIGN = const words::FOREIGN,
             REGISTERS = const REGISTER_WORDS,
             INSTRUCTION = const offset_of!(Thread, fault) + offset_of!(Report, instruction),
@@ -206,8 +211,6 @@ macro_rules! go_on_in {
     };
 }
 
-pub(crate) use go_on_in;
-
 /// Leaves in the way that a fast path has chosen.
 ///
 /// # Safety
@@ -242,7 +245,10 @@ pub unsafe fn conclude<const OPERATION: u64, const WORDS: u8>(
         fast::Fast::Begin(next) => unsafe {
             core::arch::asm!("b tench_begin", in("x0") next.address(), in("x2") old, options(noreturn, nostack))
         },
-        fast::Fast::Named => go_on_in!("tench_reply_receive_named", address, tag, old),
+        fast::Fast::Float(slot) if OPERATION == Operation::Call as u64 => {
+            go_on_in!("tench_call_float", address, tag, old, slot)
+        }
+        fast::Fast::Float(slot) => go_on_in!("tench_reply_receive_float", address, tag, old, slot),
         fast::Fast::Other(slot) if OPERATION == Operation::Call as u64 => {
             go_on_in!("tench_call_special", address, tag, old, slot)
         }

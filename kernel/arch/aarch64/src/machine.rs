@@ -225,6 +225,10 @@ unsafe impl Arch for Machine {
     fn float_restore(&mut self, state: &FloatState) {
         float::restore(state);
     }
+    #[inline(always)]
+    fn float_exchange(&mut self, from: &mut FloatState, to: &FloatState) {
+        float::exchange(from, to);
+    }
     unsafe fn switch(from: Ref<Thread>, to: Ref<Thread>) {
         // SAFETY: the caller's contract is the assembly's.
         unsafe { trap::tench_switch(from.address(), to.address()) };

@@ -15,7 +15,7 @@ use core::ptr::NonNull;
 
 use tench_abi::Operation;
 use tench_abi::fault::{Class, Registers, Report};
-use tench_abi::message::IpcBuffer;
+use tench_abi::message::{IpcBuffer, MAX_WORDS, REGISTER_WORDS};
 use tench_abi::object::entry_path;
 use tench_kernel::latency_tracer::{self, LatencyTracer};
 use tench_kernel::slot::Slot;
@@ -24,7 +24,7 @@ use tench_kernel::{Kernel, Ref, State, entry, fast, scheduler};
 
 use crate::Machine;
 use crate::exceptions::class;
-use crate::leave::{conclude, go_on_in, resume, words};
+use crate::leave::{conclude, resume, words};
 
 core::arch::global_asm!(
     include_str!("trap.S"),
@@ -146,38 +146,56 @@ unsafe extern "C" fn tench_begin(next: usize, _: u64, old: usize) -> ! {
     unsafe { resume(thread(next), old) }
 }
 
+/// Goes on in another function, with the same arguments, if a branch of this assembly is taken; if not, this condition
+/// holds. `x3` is the [shape](fast::SHAPE) of the message's tag.
+macro_rules! go_on_if {
+    ($branch:expr, $address:ident, $tag:ident, $old:ident, $x3:ident($shape:tt), else $condition:expr) => {
+        // SAFETY: the function takes the arguments of this one, and gives up its stack. The condition is what the
+        // assembly tests.
+        unsafe {
+            core::arch::asm!($branch, in("x0") $address, in("x1") $tag, in("x2") $old, $x3("x3") $shape,
+                options(nostack));
+            core::hint::assert_unchecked($condition);
+        }
+    };
+}
+
+// The assembly's constants.
+const _: () = assert!(fast::SHAPE == 0xffff && REGISTER_WORDS == 8 && MAX_WORDS == 64 && fast::names_reply(1 << 13));
+
 /// Defines the four functions of an operation that sends a message: without words, with words in registers, with more,
-/// and with more than words. They are entered with the caller's `x0`, `x1` and thread.
+/// and with more than words. They are entered with the caller's `x0`, `x1` and thread, and all but the first with the
+/// tag's [shape](fast::SHAPE).
 macro_rules! messages {
     (
         $operation:ident, $path:ident, $special_path:ident, $empty:ident, $words:ident = $words_name:literal,
-        $long:ident = $long_name:literal, $special:ident = $special_name:literal
+        $long:ident = $long_name:literal, $special:ident = $special_name:literal $(, named = $named:literal)?
     ) => {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $empty(address: u64, tag: u64, old: usize) -> ! {
-            if tag & fast::SHAPE != 0 {
-                go_on_in!($words_name, address, tag, old)
-            }
+            go_on_if!(concat!("ands x3, x1, #0xffff\nb.ne ", $words_name), address, tag, old, out(_),
+                else tag & fast::SHAPE == 0);
             let fast = fast::$path::<_, false>(token(), thread(old), address, tag);
             // SAFETY: this is the trap's thread and system call.
             unsafe { conclude::<{ Operation::$operation as u64 }, { words::NONE }>(fast, address, tag, old) }
         }
 
         #[unsafe(no_mangle)]
-        unsafe extern "C" fn $words(address: u64, tag: u64, old: usize) -> ! {
-            if fast::is_long(tag) {
-                go_on_in!($long_name, address, tag, old)
-            }
+        unsafe extern "C" fn $words(address: u64, tag: u64, old: usize, shape: u64) -> ! {
+            go_on_if!(concat!("cmp x3, #8\nb.hi ", $long_name), address, tag, old, in(shape), else !fast::is_long(tag));
             let fast = fast::$path::<_, false>(token(), thread(old), address, tag);
             // SAFETY: this is the trap's thread and system call.
             unsafe { conclude::<{ Operation::$operation as u64 }, { words::SHORT }>(fast, address, tag, old) }
         }
 
         #[unsafe(no_mangle)]
-        unsafe extern "C" fn $long(address: u64, tag: u64, old: usize) -> ! {
-            if fast::is_special(tag) {
-                go_on_in!($special_name, address, tag, old)
-            }
+        unsafe extern "C" fn $long(address: u64, tag: u64, old: usize, shape: u64) -> ! {
+            $(
+                go_on_if!(concat!("tbnz x3, #13, ", $named), address, tag, old, in(shape),
+                    else !fast::names_reply(tag));
+            )?
+            go_on_if!(concat!("cmp x3, #64\nb.hi ", $special_name), address, tag, old, in(shape),
+                else !fast::is_special(tag));
             let fast = fast::$path::<_, true>(token(), thread(old), address, tag);
             // SAFETY: this is the trap's thread and system call.
             unsafe { conclude::<{ Operation::$operation as u64 }, { words::LONG }>(fast, address, tag, old) }
@@ -208,8 +226,25 @@ messages!(
     tench_fast_reply_receive,
     tench_reply_receive_words = "tench_reply_receive_words",
     tench_reply_receive_long = "tench_reply_receive_long",
-    tench_reply_receive_specially = "tench_reply_receive_specially"
+    tench_reply_receive_specially = "tench_reply_receive_specially",
+    named = "tench_reply_receive_named"
 );
+
+/// Fast path of `Call` between users of the floating-point unit, entered likewise.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_call_float(address: u64, tag: u64, old: usize, slot: usize) -> ! {
+    let fast = fast::float_users::call(token(), thread(old), self::slot(slot), tag);
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::Call as u64 }, { words::FEW }>(fast, address, tag, old) }
+}
+
+/// Fast path of `ReplyReceive` between users of the floating-point unit, entered likewise.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_reply_receive_float(address: u64, tag: u64, old: usize, slot: usize) -> ! {
+    let fast = fast::float_users::reply_receive(token(), thread(old), self::slot(slot), tag);
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::ReplyReceive as u64 }, { words::FEW }>(fast, address, tag, old) }
+}
 
 /// Fast path of a less common `ReplyReceive`, entered likewise.
 #[unsafe(no_mangle)]
@@ -221,10 +256,10 @@ unsafe extern "C" fn tench_reply_receive_special(address: u64, tag: u64, old: us
 
 /// Fast path of `ReplyReceive` with a named reply object, entered likewise.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tench_reply_receive_named(address: u64, tag: u64, old: usize) -> ! {
-    let fast = fast::reply_receive_named(token(), thread(old), address, tag);
+unsafe extern "C" fn tench_reply_receive_named(address: u64, tag: u64, old: usize, shape: u64) -> ! {
+    let fast = fast::named::reply_receive(token(), thread(old), address, (tag, shape));
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::ReplyReceive as u64 }, { words::SHORT }>(fast, address, tag, old) }
+    unsafe { conclude::<{ Operation::ReplyReceive as u64 }, { words::FEW }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Call` to a server that uses the floating-point unit, entered likewise.

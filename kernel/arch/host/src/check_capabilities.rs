@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use rustc_hash::FxHashSet;
 use tench_abi::Kind;
 use tench_abi::object::SLOT_SIZE;
-use tench_kernel::slot::SECOND_LEVEL;
+use tench_kernel::slot::{ANSWERABLE, SECOND_LEVEL};
 use tench_kernel::thread::{BINDINGS, THREAD_OFFSET, Thread};
 use tench_kernel::{Cap, Kernel, SlotRef, derivation};
 
@@ -67,8 +67,8 @@ pub fn check_objects(inventory: &Inventory) -> Checked {
         if !has_object(cap.kind) {
             continue;
         }
-        // A node that is being deleted is no second-level node any more.
-        let aux = |cap: &Cap| if cap.kind == Kind::CapNode { cap.aux & !SECOND_LEVEL } else { cap.aux };
+        // The other bits follow from rights and liveness.
+        let aux = |cap: &Cap| cap.aux & !(SECOND_LEVEL | ANSWERABLE);
         let same = (cap.kind, cap.size_bits, aux(cap)) == (object.kind, object.size_bits, aux(object));
         ensure!(same, "{slot:?}: {cap:x?} and {object:x?} share an address");
         ensure!(cap.object.trailing_zeros() >= u32::from(cap.size_bits).min(21), "{slot:?}: misaligned {cap:x?}");

@@ -421,6 +421,12 @@ unsafe impl Arch for Host {
         self.float = *state;
     }
 
+    fn float_exchange(&mut self, from: &mut FloatState, to: &FloatState) {
+        assert!(self.float_enabled, "the floating-point unit is off");
+        self.float_save(from);
+        self.float_restore(to);
+    }
+
     unsafe fn switch(from: Ref<Thread>, to: Ref<Thread>) {
         stack::switch(from, to);
     }

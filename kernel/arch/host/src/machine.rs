@@ -377,6 +377,9 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         Operation::Call if fast::is_special(tag) => fast::call_specially(k, thread, address, tag),
         Operation::Call if fast::is_long(tag) => fast::call::<_, true>(k, thread, address, tag),
         Operation::Call => fast::call::<_, false>(k, thread, address, tag),
+        Operation::ReplyReceive if fast::names_reply(tag) => {
+            fast::named::reply_receive(k, thread, address, (tag, tag & fast::SHAPE))
+        }
         Operation::ReplyReceive if fast::is_special(tag) => fast::reply_receive_specially(k, thread, address, tag),
         Operation::ReplyReceive if fast::is_long(tag) => fast::reply_receive::<_, true>(k, thread, address, tag),
         Operation::ReplyReceive => fast::reply_receive::<_, false>(k, thread, address, tag),
@@ -389,7 +392,11 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         Operation::FrameMap => fast::mappings::map(k, thread, address, tag),
         _ => return None,
     };
-    let found = if matches!(found, Fast::Named) { fast::reply_receive_named(k, thread, address, tag) } else { found };
+    let found = match (found, Operation::from_code(number)?) {
+        (Fast::Float(slot), Operation::Call) => fast::float_users::call(k, thread, slot, tag),
+        (Fast::Float(slot), _) => fast::float_users::reply_receive(k, thread, slot, tag),
+        (found, _) => found,
+    };
     let found = match (found, Operation::from_code(number)?) {
         (Fast::Other(slot), Operation::Signal) => fast::notify(k, slot),
         (Fast::Other(slot), Operation::Call) => fast::special::call(k, thread, slot, tag),
@@ -416,7 +423,7 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
             scheduler::begin(k, next);
             return Some(exchange(k, thread, next));
         }
-        Fast::Other(_) | Fast::Named | Fast::Slow => return None,
+        Fast::Other(_) | Fast::Float(_) | Fast::Slow => return None,
     };
     let words: [u64; 8] = std::array::from_fn(|i| k.get(thread).registers.x[i + 2]);
     Some(hand_off(k, thread, handoff, words))
