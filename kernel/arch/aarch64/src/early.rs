@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::BASE;
-use crate::digits::digits;
+use crate::digits::{DECIMAL, HEXADECIMAL, digits};
 
 /// Kernel virtual address of the PL011 used for output; a default until the device tree was read, 0 for none.
 static PORT: AtomicUsize = AtomicUsize::new(BASE + 0x0900_0000);
@@ -58,13 +58,13 @@ pub fn say(parts: &[Part<'_>]) {
     for part in parts {
         match *part {
             Part::Text(text) => text.bytes().for_each(print_in_line),
-            Part::Decimal(number) => digits(number, 10, 1, print),
+            Part::Decimal(number) => digits(number, DECIMAL, 1, print),
             Part::Hexadecimal(number) => {
                 print(b'0');
                 print(b'x');
-                digits(number, 16, 1, print);
+                digits(number, HEXADECIMAL, 1, print);
             }
-            Part::Register(number) => digits(number, 16, 16, print),
+            Part::Register(number) => digits(number, HEXADECIMAL, 16, print),
         }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Prints the registers and a backtrace as bare addresses, for which the host tool finds names. Then the machine powers
 //! off with a status for this. On a core that another core has started, only that core stops, and the others continue.
+//!
+//! Reports have a stack of their own. What fails may have used up its own, below which lies the memory of others.
 
 use core::panic::Location;
 
@@ -38,22 +40,51 @@ pub fn stack_overflow(thread: usize) -> ! {
     stop(&[Text("the kernel stack of "), Hexadecimal(thread as u64), Text(" has overflowed")])
 }
 
+/// A failure: words, its place in the source, the instruction, and the stack pointer.
+struct Failure<'a> {
+    message: &'a [Part<'a>],
+    place: Option<&'a Location<'a>>,
+    here: usize,
+    stack: usize,
+}
+
 /// Reports a failure in a place of the source.
+#[inline(always)]
 fn report(message: &[Part<'_>], place: Option<&Location<'_>>) -> ! {
+    let (here, stack): (usize, usize);
+    // SAFETY: reads the program counter and the stack pointer. The link register is said to change: else a function
+    // that never returns would not put it on the stack, where the backtrace looks for it.
+    unsafe {
+        core::arch::asm!("adr {}, .", "mov {}, sp", out(reg) here, out(reg) stack, out("lr") _,
+            options(nomem, nostack, preserves_flags));
+    }
+    tench_fail(&Failure { message, place, here, stack })
+}
+
+/// Reports a failure, on the stack for that.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn tench_fail(failure: &Failure<'_>) -> ! {
+    // SAFETY: the stack in use stays as it is, the failure on it too. Nothing returns to it, and no report fails, so
+    // the other one is empty.
+    unsafe {
+        core::arch::asm!("adrp x1, tench_fatal_stack_top", "add x1, x1, :lo12:tench_fatal_stack_top", "mov sp, x1",
+            "b {}", sym tench_report, in("x0") failure, options(noreturn))
+    }
+}
+
+/// Prints a failure and the calls that led to it, and powers off.
+#[unsafe(no_mangle)]
+extern "C" fn tench_report(failure: &Failure<'_>) -> ! {
     say(&[Text("\npanic: kernel: ")]);
-    say(message);
-    if let Some(place) = place {
+    say(failure.message);
+    if let Some(place) = failure.place {
         let (line, column) = (u64::from(place.line()), u64::from(place.column()));
         say(&[Text("\n  in "), Text(place.file()), Text(":"), Decimal(line), Text(":"), Decimal(column)]);
     }
-    let (here, stack): (usize, usize);
-    // SAFETY: reads the program counter and the stack pointer.
-    unsafe {
-        core::arch::asm!("adr {}, .", "mov {}, sp", out(reg) here, out(reg) stack, options(nomem, nostack, preserves_flags));
-    }
     // The first address of a report is the current one; all others are return addresses.
-    say(&[Text("\n  at "), Hexadecimal(here as u64), Text("\n")]);
-    backtrace(stack);
+    say(&[Text("\n  at "), Hexadecimal(failure.here as u64), Text("\n")]);
+    backtrace(failure.stack);
     power::off(STATUS)
 }
 

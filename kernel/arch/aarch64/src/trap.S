@@ -501,5 +501,7 @@ fatal_common:
 tench_fatal_frame:
     .skip 36 * 8
 .balign 16
-    .skip 8192
+tench_fatal_stack_bottom:
+    .skip 2048
+.global tench_fatal_stack_top
 tench_fatal_stack_top:
