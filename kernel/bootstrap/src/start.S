@@ -222,6 +222,7 @@ tench_boot_table:
 .global tench_boot_guard
 tench_boot_guard:
     .skip 4096
+tench_boot_stack_bottom:
     .skip 32768
 .global tench_boot_stack_top
 tench_boot_stack_top:

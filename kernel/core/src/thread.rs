@@ -35,6 +35,8 @@ pub const THREAD_OFFSET: usize = OBJECT_SIZE - size_of::<Thread>();
 /// Value of the lowest word of a kernel stack. A changed word means that the stack has overflowed. (One instruction
 /// makes this pattern: the kernel checks it after every operation.)
 pub const CANARY: u64 = 0x5555_5555_5555_5555;
+/// Offset of a kernel stack in its object: above the canary, and aligned as a stack must be.
+pub const STACK_BOTTOM: usize = 16;
 
 /// Saved floating-point and vector registers.
 #[derive(Clone, Copy)]

@@ -38,6 +38,7 @@ mod qemu;
 mod run;
 mod screen;
 mod script;
+mod stack;
 mod symbols;
 mod system;
 mod test;

@@ -105,7 +105,7 @@ impl Symbols {
 }
 
 /// Returns a demangled name without the hash at its end.
-fn without_hash(name: &str) -> &str {
+pub fn without_hash(name: &str) -> &str {
     match name.rsplit_once("::h") {
         Some((front, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => front,
         _ => name,

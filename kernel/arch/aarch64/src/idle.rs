@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 
 use tench_abi::object::entry_path;
 use tench_kernel::latency_tracer::{self, edge};
-use tench_kernel::thread::{OBJECT_SIZE, THREAD_OFFSET, Thread};
+use tench_kernel::thread::{OBJECT_SIZE, STACK_BOTTOM, THREAD_OFFSET, Thread};
 use tench_kernel::{State, entry};
 
 use crate::{Machine, trap};
@@ -28,6 +28,15 @@ impl<T> Static<T> {
 pub static STATE: Static<State<Machine>> = Static(UnsafeCell::new(MaybeUninit::zeroed()));
 /// The idle thread's object.
 pub static IDLE: Static<[u8; OBJECT_SIZE]> = Static(UnsafeCell::new(MaybeUninit::zeroed()));
+
+// The two ends of the stack in a thread's object, for the test that compares it with a bound on its use.
+core::arch::global_asm!(
+    ".global tench_thread_stack_bottom, tench_thread_stack_top",
+    ".set tench_thread_stack_bottom, {}",
+    ".set tench_thread_stack_top, {}",
+    const STACK_BOTTOM,
+    const THREAD_OFFSET,
+);
 
 /// Size in bytes of the registers that `tench_switch` saves on a kernel stack.
 const SWITCH_FRAME: usize = 96;

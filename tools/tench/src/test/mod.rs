@@ -15,6 +15,7 @@
 //! | `seed` | the same seed, the same addresses; another seed, others | [`seed`] |
 //! | `isolation` | two kernels in one machine share nothing that one of them writes | [`isolation`] |
 //! | `resident` | what stays of the kernels refers to nothing that is free after the boot | [`resident`] |
+//! | `stack` | no stack of the kernels can overflow, on whichever path | [`stack`] |
 //! | `holders` | the capabilities of every process are those of the manual's table | [`authority`] |
 //! | `scenario/NAME` | a recorded session with the shell | [`scenario`] |
 //! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |
@@ -38,6 +39,7 @@ mod report;
 mod resident;
 mod scenario;
 mod seed;
+mod stack;
 mod transcript;
 
 use std::num::NonZero;
@@ -68,6 +70,7 @@ enum Test {
     Seed,
     Isolation,
     Resident,
+    Stack,
     Authority,
     Scenario(scenario::Scenario),
     Figures(&'static lab::Experiment),
@@ -87,6 +90,7 @@ impl Test {
             Test::Seed => "seed".to_owned(),
             Test::Isolation => "isolation".to_owned(),
             Test::Resident => "resident".to_owned(),
+            Test::Stack => "stack".to_owned(),
             Test::Authority => "holders".to_owned(),
             Test::Scenario(scenario) => format!("scenario/{}", scenario.name),
             Test::Figures(experiment) => format!("lab/{}", experiment.name),
@@ -107,6 +111,7 @@ impl Test {
             Test::Seed => "addresses that follow from the seed",
             Test::Isolation => "what two kernels in one machine share",
             Test::Resident => "what stays of the kernels after the boot",
+            Test::Stack => "how deep the kernels' stacks can get",
             Test::Authority => "the capabilities of every process",
             Test::Long(long) => long.what,
             Test::Mutants(_) => "the kernel with one mistake each, which a test must find",
@@ -137,7 +142,7 @@ impl Test {
             Test::Cases(_) => vec![cases::SYSTEM],
             Test::Seed => vec![seed::SYSTEM],
             Test::Isolation => vec![isolation::SYSTEM],
-            Test::Resident => vec![resident::SYSTEM],
+            Test::Resident | Test::Stack => vec![resident::SYSTEM],
             Test::Authority => vec![authority::SYSTEM],
             Test::Scenario(scenario) => vec![scenario.system],
             Test::Figures(experiment) => experiment.boots().into_iter().collect(),
@@ -240,6 +245,7 @@ fn run_one(test: &Test, target: &Target, bless: bool, report: &Report) {
         Test::Seed => seed::run(target, report),
         Test::Isolation => isolation::run(target, report),
         Test::Resident => resident::run(target, report),
+        Test::Stack => stack::run(target, report),
         Test::Authority => authority::run(target, bless, report),
         Test::Scenario(scenario) => scenario.run(target, bless, report),
         Test::Figures(experiment) => figures::run(target, experiment, report),
@@ -258,7 +264,7 @@ fn select(workspace: &Workspace, options: &TestOptions) -> Result<Vec<Test>> {
     tests.extend(host::Stage::ALL.map(Test::Host));
     tests.extend([Test::Crash, Test::Machines, Test::Help]);
     tests.extend(cases::Boot::ALL.map(Test::Cases));
-    tests.extend([Test::Seed, Test::Isolation, Test::Resident, Test::Authority]);
+    tests.extend([Test::Seed, Test::Isolation, Test::Resident, Test::Stack, Test::Authority]);
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
     tests.extend(lab::EXPERIMENTS.iter().filter(|one| one.has_baseline(workspace)).map(Test::Figures));
     if options.long {

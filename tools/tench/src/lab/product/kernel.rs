@@ -8,6 +8,7 @@ use crate::kernel_text;
 use crate::lab::reference;
 use crate::lab::support::plot::{BLUE, GREEN, GREY, ORANGE, PURPLE, Panel, Plot, Shape};
 use crate::lab::support::{Column, Experiment, Measured, Table, USUAL, format_number};
+use crate::stack;
 use crate::system::System;
 use crate::workspace;
 
@@ -36,7 +37,7 @@ pub const BOOT: Experiment = Experiment {
     title: "Instructions until the system is up, and the sizes of what is booted in bytes",
     unit: "instructions, bytes",
     from_build: sizes,
-    tables: parts,
+    tables,
     columns: &[Column { title: "seL4", values: reference::SEL4_BOOT }],
     targets: reference::BOOT_TARGETS,
     enforced: &["kernel_to_prompt", "hello_bytes"],
@@ -65,9 +66,11 @@ fn siblings(_: &Measured) -> Vec<Plot> {
 
 /// Series of words with the names, the numbers of functions and the bytes of the parts of the kernel's code.
 const PARTS: [&str; 3] = ["part", "part_functions", "part_bytes"];
+/// Series of words with the ways to use a stack, the bounds for their depths and the sizes of the stacks in bytes.
+const STACKS: [&str; 3] = ["stack", "stack_bound", "stack_space"];
 
-/// Returns the sizes of the kernel's machine code and constants, and whole sizes of init and the programs as they lie
-/// in the boot archive.
+/// Returns the sizes of the kernel's machine code and constants, the bounds for its stacks, and whole sizes of init and
+/// the programs as they lie in the boot archive.
 fn sizes(system: &System, build: &Build) -> Result<Measured> {
     let laid_out = |path| -> Result<f64> { Ok(elf::lay_out(&workspace::read_file(path)?)?.len() as f64) };
     let mut measured = Measured::default();
@@ -79,6 +82,12 @@ fn sizes(system: &System, build: &Build) -> Result<Measured> {
         let words = [part.name, part.functions.to_string(), format_number(part.bytes as f64)];
         measured.texts.extend(PARTS.iter().zip(words).map(|(series, word)| (((*series).to_owned(), index), word)));
     }
+    let (bounds, _) = stack::bounds(build.kernel(system)?)?;
+    measured.figure("stack_bound_bytes", stack::of_threads(&bounds) as f64);
+    for (index, bound) in (0..).zip(bounds) {
+        let words = [bound.name.to_owned(), format_number(bound.bytes as f64), format_number(bound.space as f64)];
+        measured.texts.extend(STACKS.iter().zip(words).map(|(series, word)| (((*series).to_owned(), index), word)));
+    }
     measured.figure("init_bytes", laid_out(build.init(system)?)?);
     for program in &system.programs {
         measured.figure(format!("{}_bytes", program.name), laid_out(build.program(&program.origin)?)?);
@@ -86,14 +95,17 @@ fn sizes(system: &System, build: &Build) -> Result<Measured> {
     Ok(measured)
 }
 
-/// Returns the table of the parts of the kernel's code.
-fn parts(measured: &Measured) -> Vec<Table> {
-    let row = |index| PARTS.iter().map(|series| measured.texts.get(&((*series).to_owned(), index)).cloned()).collect();
-    let heading = ["part", "functions", "bytes", ""].map(str::to_owned).to_vec();
-    let rows = (0..).map_while(row).map(|mut row: Vec<String>| {
-        row.push(String::new());
-        row
-    });
-    let rows = std::iter::once(heading).chain(rows).collect();
-    vec![Table { file: "kernel-text".into(), title: "Machine code of the kernel by part".into(), rows }]
+/// Returns the tables of the parts of the kernel's code, and of the bounds for its stacks.
+fn tables(measured: &Measured) -> Vec<Table> {
+    let of = |file: &str, title: &str, series: [&str; 3], heading: [&str; 3]| {
+        let word = |series: &str, index| measured.texts.get(&(series.to_owned(), index)).cloned();
+        let row = |index| series.iter().map(|series| word(series, index)).collect::<Option<Vec<String>>>();
+        let rows = std::iter::once(heading.map(str::to_owned).to_vec()).chain((0..).map_while(row));
+        let rows = rows.map(|row| row.into_iter().chain([String::new()]).collect()).collect();
+        Table { file: file.into(), title: title.into(), rows }
+    };
+    vec![
+        of("kernel-text", "Machine code of the kernel by part", PARTS, ["part", "functions", "bytes"]),
+        of("kernel-stacks", "Bounds for the kernel's stacks", STACKS, ["entry", "bound", "space"]),
+    ]
 }
