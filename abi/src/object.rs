@@ -137,7 +137,7 @@ pub const FRAME_MAX_BITS: u32 = 30;
 /// Log2 of a page table's size in bytes: 4 KiB that the hardware walks, and 4 KiB of the kernel's shadow entries.
 pub const PAGE_TABLE_BITS: u32 = 13;
 /// Log2 of a thread's size in bytes, kernel stack included.
-pub const THREAD_BITS: u32 = 13;
+pub const THREAD_BITS: u32 = 12;
 /// Log2 of a scheduling context's size in bytes.
 pub const SCHEDULING_CONTEXT_BITS: u32 = 8;
 /// Log2 of an endpoint's size in bytes.

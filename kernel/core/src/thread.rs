@@ -1,12 +1,15 @@
 //! The thread object.
 //!
 //! ```text
-//!  object (8 KiB, aligned)
+//!  object (4 KiB, aligned)
 //!  ┌──────────────┬───────────────────────────────────────────┬───────────────────────────────┐
 //!  │ canary       │ kernel stack, grows down                ◄─│ Thread: registers first       │
 //!  └──────────────┴───────────────────────────────────────────┴───────────────────────────────┘
 //!                                                              ▲ stack pointer while in user mode
 //! ```
+//! Its two halves are about the same size. That a stack of 2 KiB suffices for every path through the kernel is what
+//! `./tench test stack` proves.
+//!
 //! While a thread runs in user mode, the kernel's stack pointer is the address of its [`Thread`]. So an exception finds
 //! the thread, the place to save registers and an empty private kernel stack in one register.
 
@@ -365,7 +368,7 @@ impl Thread {
 pub fn initialise<A: Arch>(k: &mut Kernel<A>, object: usize) {
     let empty = k.arch().empty_space_register();
     // SAFETY: the caller has just made this memory a thread object; it is zero, which is valid for every field but
-    // those written here, and aligned to 8 KiB.
+    // those written here, and aligned to its size.
     let Some(thread) = (unsafe { Ref::<Thread>::at(object + THREAD_OFFSET) }) else { return };
     let state = (thread.address() + core::mem::offset_of!(Thread, state)) as *mut ThreadState;
     // SAFETY: a field of the thread. The state's enum has explicit tags; writing it first makes all of it valid.

@@ -136,7 +136,7 @@ fn misaligned(stage: &mut Stage) -> Outcome {
         (Kind::Frame, 12, 2048),
         (Kind::Frame, 13, 4096),
         (Kind::Endpoint, 0, 16),
-        (Kind::Thread, 0, 4096),
+        (Kind::Thread, 0, 2048),
         (Kind::Untyped, 4, 8),
         (Kind::CapNode, 8, 8192),
     ] {

@@ -10,9 +10,11 @@ use tench_kernel::{State, entry};
 
 use crate::{Machine, trap};
 
-/// Zero-initialised memory that one core uses through one reference.
-#[repr(C, align(8192))]
+/// Zero-initialised memory that one core uses through one reference, aligned as a thread object must be.
+#[repr(C, align(4096))]
 pub struct Static<T>(UnsafeCell<MaybeUninit<T>>);
+
+const _: () = assert!(align_of::<Static<()>>() == OBJECT_SIZE);
 
 // SAFETY: each is taken once, by the one core that boots.
 unsafe impl<T> Sync for Static<T> {}

@@ -144,8 +144,11 @@ pub fn work(options: &Options) -> Result<(), String> {
         signals.cap().mint_to(memory::take_slot().map_err(text)?, Rights::WRITE, bits).map_err(text)
     };
     let (watcher, interrupt) = (badged(ENDED)?, badged(INTERRUPTED)?);
-    // A round of each load first: after it the library has cached what it keeps, and the accounts can be compared.
-    finish(options, start(options, &Arc::new(Course::until(0)), 1, watcher)?)?;
+    // Two rounds of each load first: after them the library has cached what it keeps, and the accounts can be compared.
+    // One does not suffice: a small block that is free after it can be replaced by a larger one, as later blocks are.
+    for _ in 0..2 {
+        finish(options, start(options, &Arc::new(Course::until(0)), 1, watcher)?)?;
+    }
     let _ = signals.cap().poll();
     Procs::STANDARD.on_interrupt(interrupt).map_err(text)?;
     if options.duration.is_none() {

@@ -33,7 +33,7 @@ const SIZES: [usize; 4] = [100, 1000, 10_000, MANY];
 /// Maximum number of threads.
 const MANY: usize = 100_000;
 /// Log2 of the memory for threads, and for their scheduling contexts, with room for one more than [`MANY`].
-const THREADS_BITS: u32 = 30;
+const THREADS_BITS: u32 = 29;
 const CONTEXTS_BITS: u32 = 25;
 const _: () = assert!((MANY + 1) << THREAD_BITS <= 1 << THREADS_BITS);
 const _: () = assert!((MANY + 1) << SCHEDULING_CONTEXT_BITS <= 1 << CONTEXTS_BITS);
