@@ -1,4 +1,6 @@
-//! A plug-in for the emulator that separates a core's own time from the turns of the others.
+//! A plug-in for the emulator, which counts one of two things: the instructions of each core, to separate a core's own
+//! time from the turns of the others; or, with the argument `lines=FILE`, the [`lines`] that the kernel touches while
+//! interrupts are off. Neither the machine's execution nor its time is changed.
 //!
 //! With several cores and time that is counted in instructions, the emulator lets one core run after the other, and the
 //! time goes on for all of them: while the second core executes an instruction, a nanosecond passes for the first. A
@@ -13,9 +15,15 @@
 //!                stolen    stolen      not stolen: core 0 has nothing to do
 //! ```
 //! The plug-in counts the instructions of each core, and writes the counts into a program's own page, behind a marking
-//! instruction ([`counters`]). The program subtracts the stolen instructions from a measured time. Neither the
-//! machine's execution nor its time is changed.
+//! instruction ([`counters`]). The program subtracts the stolen instructions from a measured time.
 
+#[cfg(not(test))]
+mod count_lines;
+#[cfg(not(test))]
+mod count_turns;
 mod counters;
+#[cfg(not(test))]
+mod emulator;
+mod lines;
 #[cfg(not(test))]
 mod plugin;

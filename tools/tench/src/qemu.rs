@@ -1,6 +1,6 @@
 //! Starting of the emulator.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
 use std::process::Command;
 
 use crate::prepare::BootFiles;
@@ -28,8 +28,8 @@ pub struct Machine {
     pub board: &'static str,
     /// Set if the guest can end the emulator with a status, through semihosting.
     pub semihosting: bool,
-    /// Path of a plug-in, if it is to have one.
-    pub plugin: Option<PathBuf>,
+    /// Path of a plug-in and its arguments, as QEMU writes them, if it is to have one.
+    pub plugin: Option<OsString>,
 }
 
 /// Seed of tests and experiments, so that each of their runs is the same.

@@ -148,7 +148,7 @@ pub fn run(target: &Target, boot: Boot, report: &Report) -> Result<()> {
     let mut machine = Machine { icount: true, cores, memory: format!("{cores}G"), ..Machine::default() };
     if part == Part::Attacks && cores > 1 {
         // The attacks are about lateness.
-        machine.plugin = Some(meter::build(target.workspace)?);
+        machine.plugin = Some(meter::turns(target.workspace)?);
     }
     let mut command = machine.command(&files, Serial::Pipe);
     let mut tally = (0, 0);

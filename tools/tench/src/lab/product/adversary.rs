@@ -4,15 +4,15 @@
 use tench_abi::object::entry_path;
 
 use crate::build::Kernel;
-use crate::lab::support::{Experiment, Measured, PLAIN, Run, Sample, Table, USUAL, format_number};
+use crate::lab::support::{Experiment, LINES_WORST, Measured, PLAIN, Run, Sample, Table, USUAL, format_number};
 
 /// The experiment.
 pub const ADVERSARY: Experiment = Experiment {
     name: "adversary",
     title: "For how long interrupts are off, by what the kernel was entered for, whatever a program does",
-    runs: &[Run { kernel: Kernel::Measuring, memory: "4G", ..PLAIN }],
-    targets: &[("irq_off_worst", 2000.0)],
-    enforced: &["irq_off_worst"],
+    runs: &[Run { kernel: Kernel::Measuring, memory: "4G", counts_lines: true, ..PLAIN }],
+    targets: &[("irq_off_worst", 2000.0), (LINES_WORST, 320.0)],
+    enforced: &["irq_off_worst", LINES_WORST],
     endless: true,
     tables,
     ..USUAL

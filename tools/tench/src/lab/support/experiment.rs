@@ -60,11 +60,20 @@ pub struct Run {
     pub memory: &'static str,
     /// Number of cores.
     pub cores: u32,
+    /// Set if the cache lines are counted that the kernel touches while interrupts are off.
+    pub counts_lines: bool,
 }
 
 /// The usual boot.
-pub const PLAIN: Run =
-    Run { prefix: "", arguments: &[], optimised: true, kernel: Kernel::Usual, memory: "1G", cores: 1 };
+pub const PLAIN: Run = Run {
+    prefix: "",
+    arguments: &[],
+    optimised: true,
+    kernel: Kernel::Usual,
+    memory: "1G",
+    cores: 1,
+    counts_lines: false,
+};
 
 /// Defaults of an experiment: one boot of the lab's system, and nothing to compare with.
 pub const USUAL: Experiment = Experiment {

@@ -6,7 +6,9 @@ use std::time::Duration;
 use miette::{Result, miette};
 
 use super::experiment::{Experiment, Run};
+use super::lines;
 use crate::build::{Build, Optimisation};
+use crate::meter;
 use crate::prepare;
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Patience};
@@ -114,13 +116,20 @@ fn boot(
     let label = format!("lab-{}{}", run.prefix, experiment.name);
     let files = prepare::prepare(workspace, build, &system, &label, &[])?;
     let mut symbols = build.symbols(workspace, &system, &files)?;
-    let machine = Machine { icount: true, memory: run.memory.to_owned(), cores: run.cores, ..Machine::default() };
+    let mut machine = Machine { icount: true, memory: run.memory.to_owned(), cores: run.cores, ..Machine::default() };
+    let lines_file = files.image.with_file_name("lines");
+    if run.counts_lines {
+        machine.plugin = Some(meter::lines(workspace, &lines_file)?);
+    }
     let patience = if length.is_some() { ENDURANCE } else { PATIENCE };
     let outcome = script::run(&mut machine.command(&files, Serial::Pipe), &[], patience, |line| symbols.explain(line))?;
     show_notes(experiment.name, &outcome.lines);
     let count = outcome.lines.iter().filter(|line| take(line, run.prefix, measured)).count();
     let problem = match &outcome.end {
         End::Stopped(reason) => format!("the guest was stopped: {reason}"),
+        End::Exited(0) if count > 0 && run.counts_lines => {
+            return lines::take(&lines_file, &mut symbols, (experiment.name, run.prefix), measured);
+        }
         End::Exited(0) if count > 0 => return Ok(()),
         End::Exited(0) => "the guest printed no figure".to_owned(),
         End::Exited(status) => format!("the guest ended with status {status}"),
