@@ -20,6 +20,7 @@
 //! | `scenario/NAME` | a recorded session with the shell | [`scenario`] |
 //! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |
 //! | `host/long/NAME` | with `--long` only: long tests | [`host`] |
+//! | `host/long/fuzz/NAME` | with `--long` only: a fuzz target, for a minute | [`fuzz`] |
 //! | `mutants/NAME` | with `--long` or by name only: mistakes in the kernel that a test must find | [`mutants`] |
 //!
 //! The booted systems are built once, by one cargo invocation. The checks come first, since they are quick and whoever
@@ -30,6 +31,7 @@ mod authority;
 mod cases;
 mod crash;
 mod figures;
+mod fuzz;
 mod help;
 mod host;
 mod isolation;
@@ -75,6 +77,7 @@ enum Test {
     Scenario(scenario::Scenario),
     Figures(&'static lab::Experiment),
     Long(host::Long),
+    Fuzz(fuzz::Fuzz),
     Mutants(Vec<Mutant>),
 }
 
@@ -95,6 +98,7 @@ impl Test {
             Test::Scenario(scenario) => format!("scenario/{}", scenario.name),
             Test::Figures(experiment) => format!("lab/{}", experiment.name),
             Test::Long(long) => format!("host/long/{}", long.name),
+            Test::Fuzz(fuzz) => fuzz.full_name(),
             Test::Mutants(_) => "mutants".to_owned(),
         }
     }
@@ -114,6 +118,7 @@ impl Test {
             Test::Stack => "how deep the kernels' stacks can get",
             Test::Authority => "the capabilities of every process",
             Test::Long(long) => long.what,
+            Test::Fuzz(_) => "a fuzz target, for a minute",
             Test::Mutants(_) => "the kernel with one mistake each, which a test must find",
         })
     }
@@ -127,6 +132,7 @@ impl Test {
             // Unoptimised programs are built only for this run.
             Test::Figures(experiment) => experiment.runs.iter().map(|run| if run.optimised { 15 } else { 110 }).sum(),
             Test::Long(_) => 3600,
+            Test::Fuzz(_) => fuzz::SECONDS,
             Test::Mutants(mutants) => 4 * mutants.len() as u32,
             _ => 10,
         }
@@ -135,7 +141,7 @@ impl Test {
     /// Returns the system descriptions that it boots.
     fn systems(&self) -> Vec<&'static str> {
         match self {
-            Test::Check(_) | Test::Host(_) | Test::Long(_) | Test::Mutants(_) => Vec::new(),
+            Test::Check(_) | Test::Host(_) | Test::Long(_) | Test::Fuzz(_) | Test::Mutants(_) => Vec::new(),
             Test::Crash => vec![crash::SYSTEM, crash::SYSTEM_OF_SEVERAL],
             Test::Machines => vec![machines::SYSTEM],
             Test::Help => vec![help::SYSTEM],
@@ -250,6 +256,7 @@ fn run_one(test: &Test, target: &Target, bless: bool, report: &Report) {
         Test::Scenario(scenario) => scenario.run(target, bless, report),
         Test::Figures(experiment) => figures::run(target, experiment, report),
         Test::Long(long) => host::run_long(target, long, report),
+        Test::Fuzz(fuzz) => fuzz::run(target, *fuzz, report),
         Test::Mutants(mutants) => mutants::run(target, mutants, report),
     };
     if let Err(error) = outcome {
@@ -269,6 +276,7 @@ fn select(workspace: &Workspace, options: &TestOptions) -> Result<Vec<Test>> {
     tests.extend(lab::EXPERIMENTS.iter().filter(|one| one.has_baseline(workspace)).map(Test::Figures));
     if options.long {
         tests.extend(host::Long::ALL.map(Test::Long));
+        tests.extend(fuzz::Fuzz::ALL.map(Test::Fuzz));
     }
     if let Some(filter) = &options.filter {
         tests.retain(|test| test.name().contains(filter.as_str()));
