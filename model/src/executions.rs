@@ -81,6 +81,7 @@ impl Prepared {
         self.restore();
         let (first, rest) = bytes.split_first().unwrap_or((&0, &[]));
         self.player.start(u64::from(first >> 1), first & 1 != 0);
+        self.player.refusals.start(bytes.len() as u64);
         let mut source = Bytes(rest);
         while !source.exhausted() {
             let goes_on = self.player.step(&mut source)?;
@@ -136,14 +137,17 @@ pub struct Sum {
     pub succeeded: [u64; 128],
     /// Number of calls that failed, by operation number.
     pub refused: [u64; 128],
+    /// Number of calls that failed and after which the state was compared with that before.
+    pub compared: u64,
 }
 
 impl Sum {
-    const NOTHING: Sum = Sum { executions: 0, calls: 0, succeeded: [0; 128], refused: [0; 128] };
+    const NOTHING: Sum = Sum { executions: 0, calls: 0, succeeded: [0; 128], refused: [0; 128], compared: 0 };
 
     fn add(&mut self, other: &Sum) {
         self.executions += other.executions;
         self.calls += other.calls;
+        self.compared += other.compared;
         for i in 0..128 {
             self.succeeded[i] += other.succeeded[i];
             self.refused[i] += other.refused[i];
@@ -208,6 +212,7 @@ fn execute_batch(number: u64) -> Result<Sum, Finding> {
         }
     }
     (sum.succeeded, sum.refused) = (prepared.player.succeeded, prepared.player.refused);
+    sum.compared = prepared.player.refusals.compared;
     Ok(sum)
 }
 

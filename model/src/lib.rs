@@ -5,6 +5,7 @@
 //!   helping       on which scheduling context each thread runs, and at which priority
 //!   mappings      the meaning of frames, page tables and mappings
 //!   player        every system call with every shape of argument, and a check of the whole state after each
+//!   refusals      that a call which fails has changed nothing
 //!   executions    many short plays, each from a prepared state
 //!   small_scope   every sequence of system calls in a small universe, and a check of each state
 //!   arguments     the arguments that the player uses
@@ -19,6 +20,7 @@ pub mod helping;
 pub mod mappings;
 pub mod messages;
 pub mod player;
+pub mod refusals;
 pub mod small_scope;
 pub mod source;
 

@@ -16,6 +16,7 @@ use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState};
 use tench_kernel::{Kernel, Ref, account, endpoint, scheduler};
 
 use crate::arguments::{Catalogue, argument, sensible};
+use crate::refusals::Refusals;
 use crate::source::{Seeded, Source};
 
 /// A machine under random calls.
@@ -28,6 +29,8 @@ pub struct Player {
     pub succeeded: [u64; 128],
     /// Number of calls that failed, by operation number.
     pub refused: [u64; 128],
+    /// Comparison of the state before and after calls that fail.
+    pub refusals: Refusals,
     /// The call that each thread, by its address, has made and not yet been seen to return from.
     outstanding: HashMap<usize, Outstanding>,
     /// The last events, newest last.
@@ -68,6 +71,7 @@ impl Player {
             calls: 0,
             succeeded: [0; 128],
             refused: [0; 128],
+            refusals: Refusals::default(),
             outstanding: HashMap::new(),
             history: Vec::new(),
             is_silent: false,
@@ -83,6 +87,7 @@ impl Player {
         let mut choices = Seeded::new(seed);
         self.machine.host().hook = Some(Box::new(move |k| at_preemption_point(k, &mut choices)));
         self.calls = 0;
+        self.refusals.start(seed);
         self.outstanding.clear();
         self.history.clear();
     }
@@ -108,7 +113,7 @@ impl Player {
         } else if source.one_in(100) {
             self.fault(source);
         } else {
-            self.call(source);
+            self.call(source)?;
         }
         check(self.machine.kernel()).map(|()| true)
     }
@@ -191,7 +196,7 @@ impl Player {
     }
 
     /// Makes a random system call.
-    fn call(&mut self, source: &mut impl Source) {
+    fn call(&mut self, source: &mut impl Source) -> Result<(), String> {
         let thread = self.machine.current();
         let known = Catalogue::of(self.machine.kernel(), thread);
         let number = number(source);
@@ -208,20 +213,23 @@ impl Player {
             let name = Operation::from_code(number).map_or("?", Operation::name);
             format!("{thread:?}: {name} ({number}) {registers:x?}")
         });
-        self.make_call(thread, number, &registers);
+        self.make_call(thread, number, &registers)
     }
 
     /// Makes a system call as the running thread.
-    fn make_call(&mut self, thread: Ref<Thread>, number: u64, registers: &[u64; 13]) {
+    fn make_call(&mut self, thread: Ref<Thread>, number: u64, registers: &[u64; 13]) -> Result<(), String> {
         let pc = FIRST_PC + self.calls;
         self.machine.thread(thread).registers.pc = pc;
         self.outstanding.insert(thread.address(), Outstanding { operation: number, pc });
+        let before = self.refusals.before(&mut self.machine);
         self.machine.system_call(number, registers);
+        let unchanged = before.map_or(Ok(()), |before| self.refusals.after(&mut self.machine, &before, number));
         if self.machine.powered_off.take().is_some() {
             // The call does not return, but the test continues.
             self.machine.thread(thread).registers.x[0] = 0;
         }
         self.calls += 1;
+        unchanged
     }
 
     /// Counts the last call of a thread that runs now, and so has returned, if its result can be known. It cannot if
@@ -336,7 +344,7 @@ mod tests {
         player.machine.host().hook = None;
         let thread = player.machine.thread_at(THREAD);
         player.machine.run(thread);
-        player.make_call(thread, REFUSED as u64, &[0; 13]);
+        player.make_call(thread, REFUSED as u64, &[0; 13]).expect("it has changed nothing");
         assert_ne!(player.machine.results(thread).x[0], 0);
         then(&mut player.machine, thread);
         player.count_result(thread);
@@ -380,7 +388,7 @@ mod tests {
     fn an_upcall_returns_to_other_registers() {
         let mut player = Player::new(0, false);
         let (first, number) = (player.machine.first, Operation::UpcallReturn as usize);
-        player.make_call(first, number as u64, &[0; 13]);
+        player.make_call(first, number as u64, &[0; 13]).expect("it succeeds");
         player.count_result(first);
         assert_eq!((player.succeeded[number], player.refused[number]), (1, 0));
     }

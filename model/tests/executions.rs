@@ -34,8 +34,9 @@ fn two_batches() {
         return;
     }
     let sum = played(2, |_| {});
-    println!("{} executions, {} calls", sum.executions, sum.calls);
+    println!("{} executions, {} calls, {} refused ones compared", sum.executions, sum.calls, sum.compared);
     assert_eq!((sum.executions, sum.calls), (2 * BATCH, CALLS));
+    assert!(sum.compared > 0, "no refused call was compared");
 }
 
 #[test]
@@ -47,8 +48,9 @@ fn ten_million() {
             eprintln!("{} of {} executions, {:.0?}", ended * BATCH, LONG * BATCH, start.elapsed());
         }
     });
-    println!("{} executions, {} calls", sum.executions, sum.calls);
+    println!("{} executions, {} calls, {} refused ones compared", sum.executions, sum.calls, sum.compared);
     assert_eq!(sum.executions, 10_000_000);
+    assert!(sum.compared > 0, "no refused call was compared");
     for operation in Operation::ALL {
         let number = *operation as usize;
         let (succeeded, refused) = (sum.succeeded[number], sum.refused[number]);
