@@ -32,6 +32,8 @@ impl Memory {
     /// Returns `size` bytes of zeros. The host touches its pages only when they are used, so a large size costs
     /// nothing.
     pub fn new(size: usize) -> Memory {
+        #[cfg(miri)]
+        raise_addresses();
         // The allocator returns untouched pages only for small alignments, so the code aligns the buffer itself.
         let layout = Layout::from_size_align(size + ALIGNMENT, 16).expect("size fits the address space");
         // SAFETY: the layout's size is not zero.
@@ -155,6 +157,14 @@ impl Memory {
         self.zero(page, PAGE_SIZE);
         self.unmark(page);
     }
+}
+
+/// Leaks an allocation as large as physical addresses are high, once. The kernel expects that RAM has higher virtual
+/// addresses than physical ones; Miri gives out addresses from the first on.
+#[cfg(miri)]
+fn raise_addresses() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| std::mem::forget(Vec::<u8>::with_capacity(RAM_START as usize)));
 }
 
 impl Drop for Memory {
