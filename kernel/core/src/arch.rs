@@ -144,6 +144,19 @@ pub unsafe trait Arch: Sized {
     /// Sets the thread-pointer register of user mode.
     fn set_thread_pointer(&mut self, value: u64);
 
+    /// Returns the two words at an offset from `base`, read at once. Compiled code would read the second when it is
+    /// needed, with one more instruction.
+    ///
+    /// # Safety
+    /// The words are valid, and nothing else has a mutable reference to them.
+    #[inline(always)]
+    unsafe fn pair<T, const OFFSET: usize>(base: &T) -> [u64; 2] {
+        // SAFETY: the caller's contract.
+        let first = unsafe { core::ptr::from_ref(base).byte_add(OFFSET) };
+        // SAFETY: likewise.
+        unsafe { first.cast::<[u64; 2]>().read() }
+    }
+
     /// Lets the current thread use the floating-point unit, or makes its next use trap.
     fn float_enable(&mut self, enable: bool);
     /// Saves the registers of the unit, which is on, into a thread.

@@ -136,15 +136,18 @@ fn deliver<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, handoff: Handoff) -> F
     Fast::HandOff(Handoff { tag, ..handoff })
 }
 
+/// [`flag::CALLABLE`] in a capability's [head](crate::slot::Cap::head).
+const CALLABLE: u32 = (flag::CALLABLE as u32) << 24;
+
 /// Returns the slot at `address` if it holds a capability with which an endpoint can be called. The error is the result
 /// of the fast path.
 #[inline(always)]
 fn callable<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Result<Ref<Slot>, Fast> {
     let slot = slot(k, thread, address).ok_or(INVALID)?;
-    let cap = &k.get(slot).cap;
-    if cap.flags & flag::CALLABLE != 0 {
+    let head = k.get(slot).cap.head();
+    if head & CALLABLE != 0 {
         Ok(slot)
-    } else if cap.kind == Kind::Null {
+    } else if head == 0 {
         Err(INVALID)
     } else {
         Err(Fast::Slow)
@@ -171,8 +174,7 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
         Ok(slot) => slot,
         Err(fast) => return fast,
     };
-    let cap = &k.get(slot).cap;
-    let (object, badge) = (cap.object, cap.badge);
+    let (object, badge) = k.get(slot).cap.object_and_badge::<A>();
     let Some((endpoint, receiver)) = receiver(k, object) else { return Fast::Slow };
     let r = k.get(receiver);
     let next = r.next;
@@ -312,7 +314,7 @@ fn reply_and_wait<A: Arch, const LONG: bool>(
     tag: u64,
 ) -> Fast {
     let Some(endpoint) = free_endpoint(k, slot) else { return Fast::Slow };
-    let [standing, context] = k.get(thread).standing();
+    let [standing, context] = k.get(thread).standing_at_once::<A>();
     if standing >= REASON {
         return Fast::Float(slot);
     }

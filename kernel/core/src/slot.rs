@@ -1,9 +1,12 @@
 //! Capability slots of 64 bytes, one cache line each.
 
+use core::mem::offset_of;
 use core::num::NonZeroU32;
 
 use tench_abi::object::NODE_BITS;
 use tench_abi::{Kind, Rights};
+
+use crate::Arch;
 
 /// Log2 of a slot's size in bytes.
 pub const SLOT_SHIFT: u32 = 6;
@@ -156,6 +159,23 @@ impl Cap {
             }
             _ => {}
         }
+    }
+
+    /// Returns kind, rights, size and flags as one number, from the lowest byte on: 0 if the slot is empty.
+    #[inline(always)]
+    pub fn head(&self) -> u32 {
+        const { assert!(offset_of!(Cap, kind) == 0 && offset_of!(Cap, flags) == 3) };
+        // SAFETY: the first four bytes of a valid reference.
+        u32::from_le(unsafe { core::ptr::from_ref(self).cast::<u32>().read() })
+    }
+
+    /// Returns the fields `object` and `badge`, read at once.
+    #[inline(always)]
+    pub fn object_and_badge<A: Arch>(&self) -> (usize, u64) {
+        const { assert!(offset_of!(Cap, badge) == offset_of!(Cap, object) + 8) };
+        // SAFETY: the two fields lie there.
+        let [object, badge] = unsafe { A::pair::<Cap, { offset_of!(Cap, object) }>(self) };
+        (object as usize, badge)
     }
 
     /// Returns whether the capability is exported. For an untyped, `EMBEDDED` alone says so, since untyped memory is

@@ -348,6 +348,13 @@ impl Thread {
         unsafe { first.cast::<[u64; 2]>().read() }
     }
 
+    /// As [`Thread::standing`], where both words are needed.
+    #[inline(always)]
+    pub fn standing_at_once<A: crate::Arch>(&self) -> [u64; 2] {
+        // SAFETY: as above.
+        unsafe { A::pair::<Thread, { offset_of!(Thread, priority) }>(self) }
+    }
+
     /// Sets the address of the thread's IPC buffer; 0 for none.
     pub const fn set_ipc_buffer(&mut self, address: usize) {
         self.ipc_buffer = address;

@@ -1,6 +1,7 @@
 //! The ways back to user mode from a fast path: to the partner of a message, to the caller, or to another thread.
 //!
-//! None of them returns. What they need is in registers and in the two threads; the stack is given up.
+//! Only the way to the caller without results returns, to the assembly. The others give up the stack: what they need is
+//! in registers and in the two threads.
 
 use core::mem::offset_of;
 
@@ -29,6 +30,13 @@ pub mod words {
     pub const LONG: u8 = 4;
 }
 
+/// Expands to instructions that save the stack pointer and program counter of the thread in `x2`, which leaves.
+macro_rules! save_return {
+    () => {
+        "mrs x16, sp_el0\nmrs x17, elr_el1\nstp x16, x17, [x2, #{SP}]"
+    };
+}
+
 /// Continues with the partner of a fast message with `WORDS` words: address space, thread pointer, message, registers,
 /// user mode.
 ///
@@ -40,6 +48,9 @@ pub unsafe fn hand_off<const WORDS: u8>(handoff: fast::Handoff, old: usize) -> !
     // since it is not needed any more.
     unsafe {
         core::arch::asm!(
+            ".if {WORDS} != {FOREIGN}",
+            save_return!(),
+            ".endif",
             "mrs x16, tpidr_el0",
             "str x16, [x2, #{POINTER}]",
             "ldr x16, [x8, #{SPACE}]",
@@ -147,27 +158,14 @@ macro_rules! leave_as_entered {
     };
 }
 
-/// Returns to the thread that made this system call; `code` is its `x0`.
+/// Returns to the thread that made this system call, after a success with these results in `x1`..`x3`.
 ///
 /// # Safety
 /// The thread at `old` made the system call, and nothing but `x19`..`x30` may differ from its state at the call.
 #[inline(always)]
-unsafe fn hand_back(code: u64, old: usize) -> ! {
-    // SAFETY: the entry left `ELR_EL1`, `SP_EL0` and `SPSR_EL1` as the exception set them; compiled code may have used
-    // the preserved registers, which the entry has saved.
-    unsafe {
-        core::arch::asm!(leave_as_entered!("x2"), "mov x1, #0", "mov x2, #0", "mov x3, #0", "eret",
-            in("x0") code, in("x2") old, options(noreturn, nostack))
-    }
-}
-
-/// As [`hand_back`], after a success with these results in `x1`..`x3`.
-///
-/// # Safety
-/// As for [`hand_back`].
-#[inline(always)]
 unsafe fn hand_back_results([first, second, third]: [u64; 3], old: usize) -> ! {
-    // SAFETY: as in `hand_back`.
+    // SAFETY: `ELR_EL1`, `SP_EL0` and `SPSR_EL1` are as the exception set them; compiled code may have used the preserved
+    // registers, which the entry has saved.
     unsafe {
         core::arch::asm!(leave_as_entered!("x16"), "mov x0, #0", "eret",
             in("x16") old, in("x1") first, in("x2") second, in("x3") third, options(noreturn, nostack))
@@ -177,12 +175,13 @@ unsafe fn hand_back_results([first, second, third]: [u64; 3], old: usize) -> ! {
 /// Continues with `next`, whose registers are saved in it, after a system call of the thread at `old`.
 ///
 /// # Safety
-/// As for [`hand_back`], and the results of `old` have been written.
+/// As for [`hand_back_results`], and the results of `old` have been written.
 #[inline(always)]
 pub unsafe fn resume(next: Ref<Thread>, old: usize) -> ! {
     // SAFETY: the entry saved everything that a system call preserves; `next` is live, not running, and able to run.
     unsafe {
         core::arch::asm!(
+            save_return!(),
             "mrs x16, tpidr_el0",
             "str x16, [x2, #{POINTER}]",
             "ldr x16, [x0, #{SPACE}]",
@@ -192,6 +191,7 @@ pub unsafe fn resume(next: Ref<Thread>, old: usize) -> ! {
             "b tench_resume",
             in("x0") next.address(),
             in("x2") old,
+            SP = const offset_of!(Registers, sp),
             SPACE = const offset_of!(Thread, space_register),
             POINTER = const offset_of!(Registers, thread_pointer),
             options(noreturn, nostack)
@@ -211,7 +211,25 @@ macro_rules! go_on_in {
     };
 }
 
-/// Leaves in the way that a fast path has chosen.
+/// As [`conclude`], for a function that was entered from another one: the stack and the preserved registers are not as
+/// the assembly left them, so it does not return.
+///
+/// # Safety
+/// As for [`conclude`].
+#[inline(always)]
+pub unsafe fn conclude_here<const OPERATION: u64, const WORDS: u8>(
+    fast: fast::Fast,
+    address: u64,
+    tag: u64,
+    old: usize,
+) -> ! {
+    // SAFETY: the caller's contract.
+    let code = unsafe { conclude::<OPERATION, WORDS>(fast, address, tag, old) };
+    // SAFETY: the assembly takes the thread, and loads what a system call preserves.
+    unsafe { core::arch::asm!("b tench_hand_back", in("x0") code, in("x2") old, options(noreturn, nostack)) }
+}
+
+/// Leaves in the way that a fast path has chosen, or returns the `x0` with which the caller continues.
 ///
 /// # Safety
 /// `fast` is the result for this trap's system call, number `OPERATION`, of the thread at `old`, with these `x0` and
@@ -222,18 +240,17 @@ pub unsafe fn conclude<const OPERATION: u64, const WORDS: u8>(
     address: u64,
     tag: u64,
     old: usize,
-) -> ! {
+) -> u64 {
     match fast {
         // SAFETY: the hand-off is for this trap's thread.
         fast::Fast::HandOff(handoff) => unsafe {
             latency_tracer::end_interval(token(), edge::HAND_OFF);
             hand_off::<WORDS>(handoff, old)
         },
-        // SAFETY: the code is for this trap's thread.
-        fast::Fast::Return(code) => unsafe {
+        fast::Fast::Return(code) => {
             latency_tracer::end_interval(token(), edge::HAND_BACK);
-            hand_back(code, old)
-        },
+            code
+        }
         // SAFETY: the results are for this trap's thread.
         fast::Fast::Results(results) => unsafe {
             latency_tracer::end_interval(token(), edge::HAND_BACK);

@@ -214,6 +214,16 @@ unsafe impl Arch for Machine {
         unsafe { core::arch::asm!("msr tpidr_el0, {}", in(reg) value, options(nomem, nostack, preserves_flags)) };
     }
     #[inline(always)]
+    unsafe fn pair<T, const OFFSET: usize>(base: &T) -> [u64; 2] {
+        let (first, second);
+        // SAFETY: the caller's contract.
+        unsafe {
+            core::arch::asm!("ldp {}, {}, [{}, #{}]", out(reg) first, out(reg) second, in(reg) base, const OFFSET,
+                options(pure, readonly, nostack, preserves_flags));
+        }
+        [first, second]
+    }
+    #[inline(always)]
     fn float_enable(&mut self, enable: bool) {
         float::enable(enable);
     }

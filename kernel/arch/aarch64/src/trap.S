@@ -94,24 +94,12 @@ vector el0_sync
     mrs x16, esr_el1
     ror w16, w16, #24               // 0x56000001, an svc with immediate 1, becomes a number that fits
     cmp w16, #0x156
-    b.ne el0_exception
-    stp x2, x3, [sp, #16]
-    stp x4, x5, [sp, #32]
-    stp x6, x7, [sp, #48]
-    stp x8, x9, [sp, #64]
-    stp x11, x12, [sp, #88]
-    stp x19, x20, [sp, #152]
-    stp x21, x22, [sp, #168]
-    stp x23, x24, [sp, #184]
-    stp x25, x26, [sp, #200]
-    stp x27, x28, [sp, #216]
-    stp x29, x30, [sp, #232]
-    mrs x16, sp_el0
-    mrs x17, elr_el1
-    stp x16, x17, [sp, #{SP}]
-    mov x2, sp
-    cbz x10, tench_fast_call
-    b el0_call_other
+    b.eq el0_call
+.if {MEASURING} == 0
+    ldr x17, [sp, #{HAS_UPCALLS}]
+    cbnz x17, upcall
+.endif
+    b el0_exception
 vector el0_irq
     stp x16, x17, [sp, #128]
 .if {MEASURING}
@@ -149,7 +137,61 @@ el0_irq_measured:
     b el0_irq_go_on
 .endif
 
+// A system call. Its fast path finds the stack pointer and program counter where the exception left them, and saves
+// them if another thread continues.
+el0_call:
+    stp x2, x3, [sp, #16]
+    stp x4, x5, [sp, #32]
+    stp x6, x7, [sp, #48]
+    stp x8, x9, [sp, #64]
+    stp x11, x12, [sp, #88]
+    stp x19, x20, [sp, #152]
+    stp x21, x22, [sp, #168]
+    stp x23, x24, [sp, #184]
+    stp x25, x26, [sp, #200]
+    stp x27, x28, [sp, #216]
+    stp x29, x30, [sp, #232]
+    mov x2, sp
+    cbnz x10, el0_call_other
+    bl tench_fast_call
+
+// The fast path has returned, so the caller continues, with this x0.
+hand_back:
+    ldr x30, [sp, #240]
+    mov x1, #0
+    mov x2, #0
+    mov x3, #0
+    mov x4, #0
+    mov x5, #0
+    mov x6, #0
+    mov x7, #0
+    mov x8, #0
+    mov x9, #0
+    mov x10, #0
+    mov x11, #0
+    mov x12, #0
+    mov x13, #0
+    mov x14, #0
+    mov x15, #0
+    mov x16, #0
+    mov x17, #0
+    mov x18, #0
+    eret
+
+// Likewise, but the stack and x19..x30 have been used. x2 = thread.
+.global tench_hand_back
+tench_hand_back:
+    mov sp, x2
+    ldp x19, x20, [sp, #152]
+    ldp x21, x22, [sp, #168]
+    ldp x23, x24, [sp, #184]
+    ldp x25, x26, [sp, #200]
+    ldp x27, x28, [sp, #216]
+    ldr x29, [sp, #232]
+    b hand_back
+
 el0_call_other:
+    adr x30, hand_back
     cmp x10, #1
     b.eq tench_fast_reply_receive
     cmp x10, #8
@@ -204,6 +246,9 @@ tench_slow_call_after_fast:
 
 // Likewise, but the stack is empty, and these registers are as the caller had them.
 tench_slow_call:
+    mrs x16, sp_el0
+    mrs x17, elr_el1
+    stp x16, x17, [sp, #{SP}]
     stp x0, x1, [sp]
     str x10, [sp, #80]
     mov x0, sp
@@ -314,11 +359,6 @@ tench_switch:
     b tench_resume
 
 el0_exception:
-.if {MEASURING} == 0
-    ldr x17, [sp, #{HAS_UPCALLS}]
-    cbnz x17, upcall
-.endif
-el0_exception_in_rust:
     save_all_but_16_17
     mov x0, sp
     mrs x1, esr_el1
@@ -395,7 +435,7 @@ upcall:
 no_upcall:
     ldp x0, x1, [sp, #0]
     ldp x2, x3, [sp, #16]
-    b el0_exception_in_rust
+    b el0_exception
 
 // The return from an upcall, as `fault::upcall_return` performs it: all registers come from the IPC buffer, which the
 // program has written. Any values are valid but for the flags.

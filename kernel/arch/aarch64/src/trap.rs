@@ -24,7 +24,7 @@ use tench_kernel::{Kernel, Ref, State, entry, fast, scheduler};
 
 use crate::Machine;
 use crate::exceptions::class;
-use crate::leave::{conclude, resume, words};
+use crate::leave::{conclude, conclude_here, resume, words};
 
 core::arch::global_asm!(
     include_str!("trap.S"),
@@ -172,7 +172,7 @@ macro_rules! messages {
         $long:ident = $long_name:literal, $special:ident = $special_name:literal $(, named = $named:literal)?
     ) => {
         #[unsafe(no_mangle)]
-        unsafe extern "C" fn $empty(address: u64, tag: u64, old: usize) -> ! {
+        unsafe extern "C" fn $empty(address: u64, tag: u64, old: usize) -> u64 {
             go_on_if!(concat!("ands x3, x1, #0xffff\nb.ne ", $words_name), address, tag, old, out(_),
                 else tag & fast::SHAPE == 0);
             let fast = fast::$path::<_, false>(token(), thread(old), address, tag);
@@ -185,7 +185,7 @@ macro_rules! messages {
             go_on_if!(concat!("cmp x3, #8\nb.hi ", $long_name), address, tag, old, in(shape), else !fast::is_long(tag));
             let fast = fast::$path::<_, false>(token(), thread(old), address, tag);
             // SAFETY: this is the trap's thread and system call.
-            unsafe { conclude::<{ Operation::$operation as u64 }, { words::SHORT }>(fast, address, tag, old) }
+            unsafe { conclude_here::<{ Operation::$operation as u64 }, { words::SHORT }>(fast, address, tag, old) }
         }
 
         #[unsafe(no_mangle)]
@@ -198,14 +198,14 @@ macro_rules! messages {
                 else !fast::is_special(tag));
             let fast = fast::$path::<_, true>(token(), thread(old), address, tag);
             // SAFETY: this is the trap's thread and system call.
-            unsafe { conclude::<{ Operation::$operation as u64 }, { words::LONG }>(fast, address, tag, old) }
+            unsafe { conclude_here::<{ Operation::$operation as u64 }, { words::LONG }>(fast, address, tag, old) }
         }
 
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $special(address: u64, tag: u64, old: usize) -> ! {
             let fast = fast::$special_path(token(), thread(old), address, tag);
             // SAFETY: this is the trap's thread and system call.
-            unsafe { conclude::<{ Operation::$operation as u64 }, { words::ANY }>(fast, address, tag, old) }
+            unsafe { conclude_here::<{ Operation::$operation as u64 }, { words::ANY }>(fast, address, tag, old) }
         }
     };
 }
@@ -235,7 +235,7 @@ messages!(
 unsafe extern "C" fn tench_call_float(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::float_users::call(token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::Call as u64 }, { words::FEW }>(fast, address, tag, old) }
+    unsafe { conclude_here::<{ Operation::Call as u64 }, { words::FEW }>(fast, address, tag, old) }
 }
 
 /// Fast path of `ReplyReceive` between users of the floating-point unit, entered likewise.
@@ -243,7 +243,7 @@ unsafe extern "C" fn tench_call_float(address: u64, tag: u64, old: usize, slot: 
 unsafe extern "C" fn tench_reply_receive_float(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::float_users::reply_receive(token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::ReplyReceive as u64 }, { words::FEW }>(fast, address, tag, old) }
+    unsafe { conclude_here::<{ Operation::ReplyReceive as u64 }, { words::FEW }>(fast, address, tag, old) }
 }
 
 /// Fast path of a less common `ReplyReceive`, entered likewise.
@@ -251,7 +251,7 @@ unsafe extern "C" fn tench_reply_receive_float(address: u64, tag: u64, old: usiz
 unsafe extern "C" fn tench_reply_receive_special(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::special::reply_receive(token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::ReplyReceive as u64 }, { words::ANY }>(fast, address, tag, old) }
+    unsafe { conclude_here::<{ Operation::ReplyReceive as u64 }, { words::ANY }>(fast, address, tag, old) }
 }
 
 /// Fast path of `ReplyReceive` with a named reply object, entered likewise.
@@ -259,7 +259,7 @@ unsafe extern "C" fn tench_reply_receive_special(address: u64, tag: u64, old: us
 unsafe extern "C" fn tench_reply_receive_named(address: u64, tag: u64, old: usize, shape: u64) -> ! {
     let fast = fast::named::reply_receive(token(), thread(old), address, (tag, shape));
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::ReplyReceive as u64 }, { words::FEW }>(fast, address, tag, old) }
+    unsafe { conclude_here::<{ Operation::ReplyReceive as u64 }, { words::FEW }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Call` to a server that uses the floating-point unit, entered likewise.
@@ -267,12 +267,12 @@ unsafe extern "C" fn tench_reply_receive_named(address: u64, tag: u64, old: usiz
 unsafe extern "C" fn tench_call_special(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::special::call(token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::Call as u64 }, { words::ANY }>(fast, address, tag, old) }
+    unsafe { conclude_here::<{ Operation::Call as u64 }, { words::ANY }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Signal`, entered likewise.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> ! {
+unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> u64 {
     let fast = fast::signal(token(), thread(old), address);
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::Signal as u64 }, { words::NONE }>(fast, address, tag, old) }
@@ -283,12 +283,12 @@ unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> ! 
 unsafe extern "C" fn tench_fast_notify(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::notify(token(), self::slot(slot));
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::Signal as u64 }, { words::NONE }>(fast, address, tag, old) }
+    unsafe { conclude_here::<{ Operation::Signal as u64 }, { words::NONE }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Receive`, entered likewise.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tench_fast_receive(address: u64, tag: u64, old: usize) -> ! {
+unsafe extern "C" fn tench_fast_receive(address: u64, tag: u64, old: usize) -> u64 {
     let fast = fast::receive(token(), thread(old), address, tag);
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::Receive as u64 }, { words::NONE }>(fast, address, tag, old) }
@@ -299,12 +299,12 @@ unsafe extern "C" fn tench_fast_receive(address: u64, tag: u64, old: usize) -> !
 unsafe extern "C" fn tench_fast_receive_message(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::receive_message(token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude::<{ Operation::Receive as u64 }, { words::NONE }>(fast, address, tag, old) }
+    unsafe { conclude_here::<{ Operation::Receive as u64 }, { words::NONE }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Yield`, entered likewise.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tench_fast_yield(address: u64, tag: u64, old: usize) -> ! {
+unsafe extern "C" fn tench_fast_yield(address: u64, tag: u64, old: usize) -> u64 {
     let fast = fast::give_way(token(), thread(old));
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::Yield as u64 }, { words::NONE }>(fast, address, tag, old) }
@@ -312,7 +312,7 @@ unsafe extern "C" fn tench_fast_yield(address: u64, tag: u64, old: usize) -> ! {
 
 /// Fast path of `Copy`, entered likewise.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tench_fast_copy(cspace: u64, source: u64, old: usize) -> ! {
+unsafe extern "C" fn tench_fast_copy(cspace: u64, source: u64, old: usize) -> u64 {
     let fast = fast::capabilities::copy(token(), thread(old), cspace, source);
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::Copy as u64 }, { words::NONE }>(fast, cspace, source, old) }
@@ -320,7 +320,7 @@ unsafe extern "C" fn tench_fast_copy(cspace: u64, source: u64, old: usize) -> ! 
 
 /// Fast path of `Delete`, entered likewise.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tench_fast_delete(cspace: u64, address: u64, old: usize) -> ! {
+unsafe extern "C" fn tench_fast_delete(cspace: u64, address: u64, old: usize) -> u64 {
     let fast = fast::capabilities::delete(token(), thread(old), cspace, address);
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::Delete as u64 }, { words::NONE }>(fast, cspace, address, old) }
@@ -328,7 +328,7 @@ unsafe extern "C" fn tench_fast_delete(cspace: u64, address: u64, old: usize) ->
 
 /// Fast path of `FrameMap`, entered likewise.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tench_fast_map(frame: u64, table: u64, old: usize) -> ! {
+unsafe extern "C" fn tench_fast_map(frame: u64, table: u64, old: usize) -> u64 {
     let fast = fast::mappings::map(token(), thread(old), frame, table);
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::FrameMap as u64 }, { words::NONE }>(fast, frame, table, old) }
@@ -336,7 +336,7 @@ unsafe extern "C" fn tench_fast_map(frame: u64, table: u64, old: usize) -> ! {
 
 /// Fast path of `MappingSet`, entered likewise.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tench_fast_set_entry(address: u64, first: u64, old: usize) -> ! {
+unsafe extern "C" fn tench_fast_set_entry(address: u64, first: u64, old: usize) -> u64 {
     let fast = fast::mappings::set_entry(token(), thread(old), address, first);
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::MappingSet as u64 }, { words::NONE }>(fast, address, first, old) }

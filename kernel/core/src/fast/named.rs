@@ -29,7 +29,7 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u
     }
     let Some(endpoint) = free_endpoint(k, slot) else { return Fast::Slow };
     let Some(caller) = k.get(reply).caller else { return Fast::Slow };
-    let [standing, context] = k.get(thread).standing();
+    let [standing, context] = k.get(thread).standing_at_once::<A>();
     let c = k.get(caller);
     let ([_, helping], blockers) = (c.standing(), c.blockers);
     if standing >= REASON || helping != context {
