@@ -5,6 +5,7 @@
 //!   Line                a queue of waiters behind a FairLock
 //!   Condition  Permits  ReadWrite  Barrier       built on a Line
 //!   shared::…           the same for memory that several processes share
+//!   InheritingLock      a lock whose waiters help its holder, built on queues of the system
 //! ```
 //! A [`Platform`] defines a word in memory and how a thread sleeps and is woken. So the same code runs on the target,
 //! on the host's threads, and under a checker that tries every order of steps.
@@ -28,6 +29,7 @@ extern crate std;
 
 mod barrier;
 mod condition;
+mod inheriting;
 mod lock;
 mod permits;
 mod platform;
@@ -37,6 +39,7 @@ mod waiter;
 
 pub use barrier::Barrier;
 pub use condition::Condition;
+pub use inheriting::{Gate, Gates, Helping, InheritingLock, Member, WaitEnd};
 pub use lock::FairLock;
 pub use permits::{Overflow, Permits};
 pub use platform::{Platform, Word};
