@@ -11,7 +11,7 @@ use tench_protocol::{Factory, Held, Port, Rejection, Replies, Slots};
 use tench_sys::{Cap, CapNode, Endpoint, Error, Frame, MapFlags, Message, OWN_CSPACE, Reply, Wait};
 
 use crate::memory::{self, Window};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, inheriting};
 use crate::thread;
 
 /// Returns the port of a server's main thread: it receives at [`SERVICE`](slot::SERVICE), with requests that carry at
@@ -24,6 +24,7 @@ pub fn port(caps: usize, depth: u64) -> Port {
         crate::eprintln!("this program serves others at an endpoint that its parent gives it, and it was given none");
         crate::exit(1);
     }
+    inheriting::give_way();
     // This fails only if a thread of this server serves the endpoint already; then that thread goes on being helped.
     let _ = thread::current_thread().serve(service, depth);
     let replies = Replies::new(Cap::new(slot::REPLY), Factory { make, delete, refuse });

@@ -36,7 +36,7 @@ use tench_sys::{Cap, Notification, Reply, SchedulingContext, Thread, ThreadBlock
 
 use crate::memory::{self, Anonymous, Error, Made, Pages};
 pub use local::{LocalKey, Number, find as find_local, put as put_local};
-use own::Own;
+pub(crate) use own::Own;
 #[cfg(target_os = "none")]
 pub(crate) use own::main_record;
 pub use own::{MAX_NAME, Name};

@@ -6,10 +6,13 @@
 //! thread that grants the lock takes it out of the queue and signals that notification. Both are system calls on an
 //! object of this process: between threads of one process the address space is never switched.
 //!
+//! [`InheritingMutex`] is different: its waiters wait for its holder as for a server, and so help it.
+//!
 //! Locks between several processes are in [`shared`].
 
 mod barrier;
 mod condvar;
+pub(crate) mod inheriting;
 mod mutex;
 mod once;
 mod read_write;
@@ -24,6 +27,7 @@ use tench_sys::{Cap, Error, Instant, Notification, ThreadBlock};
 
 pub use barrier::Barrier;
 pub use condvar::Condvar;
+pub use inheriting::{InheritingGuard, InheritingMutex};
 pub use mutex::{Mutex, MutexGuard};
 pub use once::{Once, OnceLock};
 pub use read_write::{ReadGuard, RwLock, WriteGuard};

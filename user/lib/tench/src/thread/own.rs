@@ -3,10 +3,13 @@
 use core::cell::{Cell, UnsafeCell};
 use core::fmt;
 use core::ops::Deref;
+use core::ptr::null;
 
+use tench_sync::Member;
 use tench_sys::ThreadBlock;
 
 use super::local::Locals;
+use crate::sync::inheriting::Queues;
 
 /// Maximum length of a thread's name in bytes.
 pub const MAX_NAME: usize = 31;
@@ -70,6 +73,8 @@ pub struct Own {
     /// The error number that C programs see. It is not among the thread-local data, because those need memory, and the
     /// error may be that there is none.
     pub error: Cell<i32>,
+    /// The thread's member among the users of inheriting locks; null until it uses one.
+    pub member: Cell<*const Member<Queues>>,
 }
 
 impl Own {
@@ -80,6 +85,7 @@ impl Own {
             locals: UnsafeCell::new(Locals::NONE),
             name: Cell::new(name),
             error: Cell::new(0),
+            member: Cell::new(null()),
         }
     }
 
