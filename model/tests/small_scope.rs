@@ -9,7 +9,7 @@ use tench_kernel::preemption_point::PREEMPTIBLE;
 use tench_model::small_scope::{Finding, Level, Progress, Scope, explore};
 
 /// Number of states after one, two and three calls. docs/manual/proof.md has the same numbers.
-const ALL: [u64; 3] = [250, 17_068, 752_087];
+const ALL: [u64; 3] = [250, 17_068, 752_089];
 /// Number of states after one, two and three calls by which threads wait.
 const WAITING: [u64; 3] = [102, 2_665, 45_420];
 /// These numbers for a kernel in which no operation is ever left halfway.

@@ -67,7 +67,7 @@ pub const SECOND_LEVEL: u32 = 1 << 31;
 
 /// Bit of [`Cap::aux`] of a reply object whose callers are not deferred: kind, `WRITE`, `CALL` and liveness are checked
 /// once. No other kind sets this bit, so a reply on a fast path tests nothing else.
-pub const ANSWERABLE: u32 = 1 << 30;
+pub const REPLYABLE: u32 = 1 << 30;
 
 /// Bit of [`Cap::aux`] of a frame or untyped that was imported: the memory belongs to another core. Copies have it,
 /// too.
@@ -89,7 +89,7 @@ pub const REVOKE_REQUESTED: u32 = 2;
 /// | Mapping      | frame's address | table's address    | first, count << 16              | offset, flags            |
 /// | Endpoint     | address         | badge              | –                               | –                        |
 /// | Notification | address         | badge              | –                               | –                        |
-/// | Reply        | address         | –                  | [`ANSWERABLE`]                  | –                        |
+/// | Reply        | address         | –                  | [`REPLYABLE`]                  | –                        |
 /// | Interrupt    | number          | –                  | –                               | –                        |
 /// | Kernel       | 0               | badge, with powers | –                               | –                        |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl Cap {
                     self.aux |= SECOND_LEVEL;
                 }
             }
-            Kind::Reply => self.aux = if calls { ANSWERABLE } else { 0 },
+            Kind::Reply => self.aux = if calls { REPLYABLE } else { 0 },
             Kind::Endpoint => {
                 if calls {
                     self.flags |= flag::CALLABLE;

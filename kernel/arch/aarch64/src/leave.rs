@@ -164,8 +164,8 @@ macro_rules! leave_as_entered {
 /// The thread at `old` made the system call, and nothing but `x19`..`x30` may differ from its state at the call.
 #[inline(always)]
 unsafe fn hand_back_results([first, second, third]: [u64; 3], old: usize) -> ! {
-    // SAFETY: `ELR_EL1`, `SP_EL0` and `SPSR_EL1` are as the exception set them; compiled code may have used the preserved
-    // registers, which the entry has saved.
+    // SAFETY: `ELR_EL1`, `SP_EL0` and `SPSR_EL1` are as the exception set them; compiled code may have used the
+    // registers that a call preserves, which the entry has saved.
     unsafe {
         core::arch::asm!(leave_as_entered!("x16"), "mov x0, #0", "eret",
             in("x16") old, in("x1") first, in("x2") second, in("x3") third, options(noreturn, nostack))

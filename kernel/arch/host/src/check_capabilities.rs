@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use rustc_hash::FxHashSet;
 use tench_abi::Kind;
 use tench_abi::object::SLOT_SIZE;
-use tench_kernel::slot::{ANSWERABLE, SECOND_LEVEL};
+use tench_kernel::slot::{REPLYABLE, SECOND_LEVEL};
 use tench_kernel::thread::{BINDINGS, THREAD_OFFSET, Thread};
 use tench_kernel::{Cap, Kernel, SlotRef, derivation};
 
@@ -68,7 +68,7 @@ pub fn check_objects(inventory: &Inventory) -> Checked {
             continue;
         }
         // The other bits follow from rights and liveness.
-        let aux = |cap: &Cap| cap.aux & !(SECOND_LEVEL | ANSWERABLE);
+        let aux = |cap: &Cap| cap.aux & !(SECOND_LEVEL | REPLYABLE);
         let same = (cap.kind, cap.size_bits, aux(cap)) == (object.kind, object.size_bits, aux(object));
         ensure!(same, "{slot:?}: {cap:x?} and {object:x?} share an address");
         ensure!(cap.object.trailing_zeros() >= u32::from(cap.size_bits).min(21), "{slot:?}: misaligned {cap:x?}");

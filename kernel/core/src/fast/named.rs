@@ -7,7 +7,7 @@ use tench_abi::message::REGISTER_WORDS;
 
 use super::{Fast, Handoff, INVALID, REASON, free_endpoint, resume_fault, resumes_fault, slot, wait_again};
 use crate::object::{Ref, Reply};
-use crate::slot::ANSWERABLE;
+use crate::slot::REPLYABLE;
 use crate::thread::{Thread, blocker};
 use crate::{Arch, Kernel, float};
 
@@ -23,7 +23,7 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u
     let Some(slot) = slot(k, thread, address) else { return INVALID };
     let t = k.get(thread);
     let (current, is_deferred, named) = (t.other_reply, t.deferred, t.registers.x[11]);
-    let Some(reply) = answerable(k, thread, named) else { return Fast::Slow };
+    let Some(reply) = replyable(k, thread, named) else { return Fast::Slow };
     if current != Some(reply) || is_deferred {
         return Fast::Slow;
     }
@@ -63,10 +63,10 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u
 /// Returns the reply object at an address in the CSpace of `thread`, if it can be used and callers in it are not
 /// deferred.
 #[inline(always)]
-fn answerable<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option<Ref<Reply>> {
+fn replyable<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option<Ref<Reply>> {
     let slot = slot(k, thread, address)?;
     let cap = &k.get(slot).cap;
-    if cap.aux & ANSWERABLE == 0 {
+    if cap.aux & REPLYABLE == 0 {
         return None;
     }
     let object = cap.object;
