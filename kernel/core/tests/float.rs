@@ -64,3 +64,40 @@ fn a_program_has_the_unit_after_its_call_as_before() {
         assert!(!served(is_fast, Event::OtherUse), "fast: {is_fast}");
     }
 }
+
+/// Returns the first register of the running thread, and whether the unit was on.
+fn register(m: &mut Machine) -> ([u64; 2], bool) {
+    let was_on = m.host().float().is_some();
+    if !was_on {
+        float::trap(m.kernel());
+    }
+    (m.host().float().expect("on").registers[0], was_on)
+}
+
+#[test]
+fn two_users_of_the_unit_call_and_reply_with_their_own_registers() {
+    for is_fast in [false, true] {
+        let mut m = Machine::new();
+        let (server, program) = (m.make_thread(255), m.first);
+        let endpoint = m.make(Kind::Endpoint, 0);
+        m.run(server);
+        m.call(Operation::Receive, &[endpoint, 0]);
+        m.fast = is_fast;
+        m.run(program);
+        for round in 0..4 {
+            // Each counts the rounds in its register, the server in hundreds. The first use traps.
+            let count = |m: &mut Machine, unit: u64| {
+                let stays = is_fast && round > 0;
+                assert_eq!(register(m), ([unit * round, 0], stays), "fast: {is_fast}, round {round}");
+                m.host().float().expect("on").registers[0] = [unit * (round + 1), 0];
+                m.check();
+            };
+            count(&mut m, 1);
+            m.call(Operation::Call, &[endpoint, 0]);
+            assert_eq!(m.current(), server);
+            count(&mut m, 100);
+            m.call(Operation::ReplyReceive, &[endpoint, 0]);
+            assert_eq!(m.current(), program);
+        }
+    }
+}

@@ -231,6 +231,28 @@ fn callers_received_without_the_call_right_are_deferred() {
 }
 
 #[test]
+fn a_server_that_replies_and_defers_the_next_caller_is_not_helped() {
+    for fast in [false, true] {
+        let mut stage = Stage::new();
+        stage.machine.fast = fast;
+        let (server, high) = (stage.server(10, true), stage.actor(200));
+        let reply = stage.make(Kind::Reply);
+        let deferring = stage.arrange(|machine| {
+            let to = machine.take_free();
+            machine.call(Operation::Mint, &[0, reply, 0, to, Rights::WRITE.bits().into(), 0]).ok();
+            to
+        });
+        stage.cancel(server);
+        stage.receive_with(server, Operation::Receive, reply);
+        stage.call(high, server);
+        assert_eq!(stage.runs_on(server), (200, Some(high.time)));
+        stage.receive_with(server, Operation::ReplyReceive, deferring);
+        stage.call(high, server);
+        assert_eq!(stage.runs_on(server), (10, Some(server.time)), "fast: {fast}");
+    }
+}
+
+#[test]
 fn a_faulted_thread_helps_its_handler() {
     for fast in [false, true] {
         let mut stage = Stage::new();
