@@ -39,6 +39,8 @@ enum Step {
     Fault(Class, u64),
     /// The running thread uses the floating-point unit.
     Compute(u64),
+    /// Calls and replies at one endpoint, by threads most of which use the floating-point unit.
+    Conversation(usize, Message),
     Pass(u64),
     /// The manager changes something: what, for which thread, how.
     Manage(u8, usize, u64),
@@ -95,6 +97,7 @@ fn steps() -> impl Strategy<Value = Step> {
         2 => (prop::sample::select(&Class::STOPPING[..]), any::<u64>())
             .prop_map(|(class, word)| Step::Fault(class, word)),
         4 => any::<u64>().prop_map(Step::Compute),
+        1 => (0..3usize, messages()).prop_map(|(endpoint, message)| Step::Conversation(endpoint, message)),
         1 => (0..120u64).prop_map(Step::Pass),
         4 => (0..18u8, 0..7usize, 0..100u64).prop_map(|(what, whom, how)| Step::Manage(what, whom, how)),
     ]
@@ -131,6 +134,7 @@ impl Play {
             Step::Yield => self.call(Operation::Yield, keep_fast, &[]),
             Step::Fault(class, word) => self.fault(*class, *word, keep_fast),
             Step::Compute(word) => self.compute(*word),
+            Step::Conversation(endpoint, message) => self.converse(*endpoint, message, keep_fast),
         }
         self.world.machine.pass_time(1);
         self.world.machine.check();
@@ -185,6 +189,25 @@ impl Play {
             }
         };
         self.call(operation, keep_fast, &arguments);
+    }
+
+    /// Lets whoever runs reply if a caller waits for that, and else call, several times. Of three uses of the unit one
+    /// is left out.
+    fn converse(&mut self, endpoint: usize, message: &Message, keep_fast: bool) {
+        for round in 0..8 {
+            if (message.pick + round) % 3 != 0 && !self.world.machine.idle() {
+                self.step(&Step::Compute(message.words), keep_fast);
+            }
+            let m = &mut self.world.machine;
+            let current = m.current();
+            let reply = m.thread(current).bound_reply;
+            let owes = reply.is_some_and(|reply| m.kernel().get(reply).caller.is_some());
+            // Both lists begin with the endpoints' capabilities; `callable` has four for each.
+            let (operation, place) =
+                if owes { (Operation::ReplyReceive, endpoint) } else { (Operation::Call, 4 * endpoint) };
+            let message = Message { operation, pick: 5 * place + 1, ..message.clone() };
+            self.step(&Step::Message(message), keep_fast);
+        }
     }
 
     fn message(&mut self, message: &Message, keep_fast: bool) {
