@@ -368,11 +368,24 @@ fn wait_again<A: Arch>(
     endpoint: Ref<Endpoint>,
     (caller, reply): (Ref<Thread>, Ref<Reply>),
 ) {
+    wait_with(k, server, endpoint, (caller, reply), 0);
+}
+
+/// As [`wait_again`]; the server keeps these blockers, [`FLOAT`] or none. With any, the next call takes another path
+/// than [`call`].
+#[inline(always)]
+fn wait_with<A: Arch>(
+    k: &mut Kernel<A>,
+    server: Ref<Thread>,
+    endpoint: Ref<Endpoint>,
+    (caller, reply): (Ref<Thread>, Ref<Reply>),
+    kept: u64,
+) {
     k.get(caller).state = ThreadState::Ready;
     k.get(reply).caller = None;
-    let base = k.get(server).base.standing();
-    k.get(server).set_standing(base);
-    await_message(k, server, endpoint, reply, true);
+    let [base, context] = k.get(server).base.standing();
+    k.get(server).set_standing([base | kept, context]);
+    await_message(k, server, endpoint, reply, kept == 0);
 }
 
 /// Makes a thread wait at an endpoint with an empty queue, with a reply object of its own. `helps` says whether callers

@@ -217,7 +217,7 @@ macro_rules! go_on_in {
 /// # Safety
 /// As for [`conclude`].
 #[inline(always)]
-pub unsafe fn conclude_here<const OPERATION: u64, const WORDS: u8>(
+pub unsafe fn conclude_for_good<const OPERATION: u64, const WORDS: u8>(
     fast: fast::Fast,
     address: u64,
     tag: u64,

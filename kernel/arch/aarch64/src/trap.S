@@ -29,6 +29,26 @@
     \operation x28, x29, [\base, #224]
 .endm
 
+// Sets registers to 0.
+.macro clear numbers:vararg
+    .irp number, \numbers
+    mov x\number, #0
+    .endr
+.endm
+
+.macro clear_11_to_18
+    clear 11, 12, 13, 14, 15, 16, 17, 18
+.endm
+
+.macro load_19_to_29
+    ldp x19, x20, [sp, #152]
+    ldp x21, x22, [sp, #168]
+    ldp x23, x24, [sp, #184]
+    ldp x25, x26, [sp, #200]
+    ldp x27, x28, [sp, #216]
+    ldr x29, [sp, #232]
+.endm
+
 // Saves x0..x15 and x18..x30, the stack pointer, program counter and flags. x16 and x17 are saved already.
 .macro save_all_but_16_17
     stp x0, x1, [sp, #0]
@@ -158,36 +178,15 @@ el0_call:
 // The fast path has returned, so the caller continues, with this x0.
 hand_back:
     ldr x30, [sp, #240]
-    mov x1, #0
-    mov x2, #0
-    mov x3, #0
-    mov x4, #0
-    mov x5, #0
-    mov x6, #0
-    mov x7, #0
-    mov x8, #0
-    mov x9, #0
-    mov x10, #0
-    mov x11, #0
-    mov x12, #0
-    mov x13, #0
-    mov x14, #0
-    mov x15, #0
-    mov x16, #0
-    mov x17, #0
-    mov x18, #0
+    clear 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+    clear_11_to_18
     eret
 
 // Likewise, but the stack and x19..x30 have been used. x2 = thread.
 .global tench_hand_back
 tench_hand_back:
     mov sp, x2
-    ldp x19, x20, [sp, #152]
-    ldp x21, x22, [sp, #168]
-    ldp x23, x24, [sp, #184]
-    ldp x25, x26, [sp, #200]
-    ldp x27, x28, [sp, #216]
-    ldr x29, [sp, #232]
+    load_19_to_29
     b hand_back
 
 el0_call_other:
@@ -237,12 +236,7 @@ fast_paths:
 .global tench_slow_call_after_fast
 tench_slow_call_after_fast:
     mov sp, x2
-    ldp x19, x20, [sp, #152]
-    ldp x21, x22, [sp, #168]
-    ldp x23, x24, [sp, #184]
-    ldp x25, x26, [sp, #200]
-    ldp x27, x28, [sp, #216]
-    ldr x29, [sp, #232]
+    load_19_to_29
 
 // Likewise, but the stack is empty, and these registers are as the caller had them.
 tench_slow_call:
@@ -267,14 +261,7 @@ tench_slow_call:
     ldp x8, x9, [sp, #64]
     ldr x10, [sp, #80]
     ldr x30, [sp, #240]
-    mov x11, #0
-    mov x12, #0
-    mov x13, #0
-    mov x14, #0
-    mov x15, #0
-    mov x16, #0
-    mov x17, #0
-    mov x18, #0
+    clear_11_to_18
     eret
 .endif
 
@@ -307,14 +294,7 @@ tench_resume:
     ldp x25, x26, [sp, #200]
     ldp x27, x28, [sp, #216]
     ldp x29, x30, [sp, #232]
-    mov x11, #0
-    mov x12, #0
-    mov x13, #0
-    mov x14, #0
-    mov x15, #0
-    mov x16, #0
-    mov x17, #0
-    mov x18, #0
+    clear_11_to_18
     eret
 
 resume_all:

@@ -24,7 +24,7 @@ use tench_kernel::{Kernel, Ref, State, entry, fast, scheduler};
 
 use crate::Machine;
 use crate::exceptions::class;
-use crate::leave::{conclude, conclude_here, resume, words};
+use crate::leave::{conclude, conclude_for_good, resume, words};
 
 core::arch::global_asm!(
     include_str!("trap.S"),
@@ -185,7 +185,7 @@ macro_rules! messages {
             go_on_if!(concat!("cmp x3, #8\nb.hi ", $long_name), address, tag, old, in(shape), else !fast::is_long(tag));
             let fast = fast::$path::<_, false>(token(), thread(old), address, tag);
             // SAFETY: this is the trap's thread and system call.
-            unsafe { conclude_here::<{ Operation::$operation as u64 }, { words::SHORT }>(fast, address, tag, old) }
+            unsafe { conclude_for_good::<{ Operation::$operation as u64 }, { words::SHORT }>(fast, address, tag, old) }
         }
 
         #[unsafe(no_mangle)]
@@ -198,14 +198,14 @@ macro_rules! messages {
                 else !fast::is_special(tag));
             let fast = fast::$path::<_, true>(token(), thread(old), address, tag);
             // SAFETY: this is the trap's thread and system call.
-            unsafe { conclude_here::<{ Operation::$operation as u64 }, { words::LONG }>(fast, address, tag, old) }
+            unsafe { conclude_for_good::<{ Operation::$operation as u64 }, { words::LONG }>(fast, address, tag, old) }
         }
 
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $special(address: u64, tag: u64, old: usize) -> ! {
             let fast = fast::$special_path(token(), thread(old), address, tag);
             // SAFETY: this is the trap's thread and system call.
-            unsafe { conclude_here::<{ Operation::$operation as u64 }, { words::ANY }>(fast, address, tag, old) }
+            unsafe { conclude_for_good::<{ Operation::$operation as u64 }, { words::ANY }>(fast, address, tag, old) }
         }
     };
 }
@@ -235,7 +235,7 @@ messages!(
 unsafe extern "C" fn tench_call_float(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::float_users::call(token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude_here::<{ Operation::Call as u64 }, { words::FEW }>(fast, address, tag, old) }
+    unsafe { conclude_for_good::<{ Operation::Call as u64 }, { words::FEW }>(fast, address, tag, old) }
 }
 
 /// Fast path of `ReplyReceive` between users of the floating-point unit, entered likewise.
@@ -243,7 +243,7 @@ unsafe extern "C" fn tench_call_float(address: u64, tag: u64, old: usize, slot: 
 unsafe extern "C" fn tench_reply_receive_float(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::float_users::reply_receive(token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude_here::<{ Operation::ReplyReceive as u64 }, { words::FEW }>(fast, address, tag, old) }
+    unsafe { conclude_for_good::<{ Operation::ReplyReceive as u64 }, { words::FEW }>(fast, address, tag, old) }
 }
 
 /// Fast path of a less common `ReplyReceive`, entered likewise.
@@ -251,7 +251,7 @@ unsafe extern "C" fn tench_reply_receive_float(address: u64, tag: u64, old: usiz
 unsafe extern "C" fn tench_reply_receive_special(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::special::reply_receive(token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude_here::<{ Operation::ReplyReceive as u64 }, { words::ANY }>(fast, address, tag, old) }
+    unsafe { conclude_for_good::<{ Operation::ReplyReceive as u64 }, { words::ANY }>(fast, address, tag, old) }
 }
 
 /// Fast path of `ReplyReceive` with a named reply object, entered likewise.
@@ -259,7 +259,7 @@ unsafe extern "C" fn tench_reply_receive_special(address: u64, tag: u64, old: us
 unsafe extern "C" fn tench_reply_receive_named(address: u64, tag: u64, old: usize, shape: u64) -> ! {
     let fast = fast::named::reply_receive(token(), thread(old), address, (tag, shape));
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude_here::<{ Operation::ReplyReceive as u64 }, { words::FEW }>(fast, address, tag, old) }
+    unsafe { conclude_for_good::<{ Operation::ReplyReceive as u64 }, { words::FEW }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Call` to a server that uses the floating-point unit, entered likewise.
@@ -267,7 +267,7 @@ unsafe extern "C" fn tench_reply_receive_named(address: u64, tag: u64, old: usiz
 unsafe extern "C" fn tench_call_special(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::special::call(token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude_here::<{ Operation::Call as u64 }, { words::ANY }>(fast, address, tag, old) }
+    unsafe { conclude_for_good::<{ Operation::Call as u64 }, { words::ANY }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Signal`, entered likewise.
@@ -283,7 +283,7 @@ unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> u6
 unsafe extern "C" fn tench_fast_notify(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::notify(token(), self::slot(slot));
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude_here::<{ Operation::Signal as u64 }, { words::NONE }>(fast, address, tag, old) }
+    unsafe { conclude_for_good::<{ Operation::Signal as u64 }, { words::NONE }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Receive`, entered likewise.
@@ -299,7 +299,7 @@ unsafe extern "C" fn tench_fast_receive(address: u64, tag: u64, old: usize) -> u
 unsafe extern "C" fn tench_fast_receive_message(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::receive_message(token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
-    unsafe { conclude_here::<{ Operation::Receive as u64 }, { words::NONE }>(fast, address, tag, old) }
+    unsafe { conclude_for_good::<{ Operation::Receive as u64 }, { words::NONE }>(fast, address, tag, old) }
 }
 
 /// Fast path of `Yield`, entered likewise.

@@ -3,10 +3,10 @@
 //!
 //! The unit stays on. Its registers, those of the running thread, are exchanged for the partner's.
 
-use super::{FLOAT, Fast, HEIGHT_LIMIT, Handoff, await_message, is_long, meet, receiver};
-use crate::object::{Endpoint, Ref, Reply};
+use super::{FLOAT, Fast, HEIGHT_LIMIT, Handoff, is_long, meet, receiver, wait_with};
+use crate::object::{Endpoint, Ref};
 use crate::slot::Slot;
-use crate::thread::{HEIGHT_UNIT, Thread, ThreadState, blocker};
+use crate::thread::{HEIGHT_UNIT, Thread, blocker};
 use crate::{Arch, Kernel};
 
 /// Exchanges the registers of the running thread for those of another, which does not run.
@@ -61,23 +61,8 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<
         return Fast::Other(slot);
     }
     // ── Point of no return ──
-    wait_again(k, thread, endpoint, (caller, reply));
+    // The server stays a user of the unit: the next call comes to `call`, which exchanges the registers.
+    wait_with(k, thread, endpoint, (caller, reply), FLOAT);
     exchange(k, thread, caller);
     Fast::HandOff(Handoff { next: caller, tag, badge: 0 })
-}
-
-/// Ends the wait of the caller in `reply`, and makes its server wait, which stays a user of the unit. The next call
-/// comes to [`call`], which exchanges the registers.
-#[inline(always)]
-fn wait_again<A: Arch>(
-    k: &mut Kernel<A>,
-    server: Ref<Thread>,
-    endpoint: Ref<Endpoint>,
-    (caller, reply): (Ref<Thread>, Ref<Reply>),
-) {
-    k.get(caller).state = ThreadState::Ready;
-    k.get(reply).caller = None;
-    let [base, context] = k.get(server).base.standing();
-    k.get(server).set_standing([base | FLOAT, context]);
-    await_message(k, server, endpoint, reply, false);
 }

@@ -195,7 +195,7 @@ impl Play {
     /// is left out.
     fn converse(&mut self, endpoint: usize, message: &Message, keep_fast: bool) {
         for round in 0..8 {
-            if (message.pick + round) % 3 != 0 && !self.world.machine.idle() {
+            if !(message.pick + round).is_multiple_of(3) && !self.world.machine.idle() {
                 self.step(&Step::Compute(message.words), keep_fast);
             }
             let m = &mut self.world.machine;
