@@ -13,6 +13,8 @@
 //! the boot archive. The program that starts the core lays them out in memory that belongs to the new core from then
 //! on, and describes the rest in a [`CoreBoot`].
 
+use crate::object::LINES;
+
 /// First word of a [`CoreBoot`]: "TENCHCOR" in little-endian order.
 pub const CORE_MAGIC: u64 = u64::from_le_bytes(*b"TENCHCOR");
 /// File of the boot archive with the kernel as the boot loader gets it: an arm64 `Image`. The word at byte 16 is the
@@ -26,7 +28,7 @@ pub const MAX_CORE_MEMORY: usize = 96;
 /// First word of a [`Header`]: "TENCHIMG" in little-endian order.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TENCHIMG");
 /// Version of the layouts in this file.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// Maximum number of segments of `init`.
 pub const MAX_SEGMENTS: usize = 8;
 /// Maximum number of untyped capabilities that the kernel hands over.
@@ -64,6 +66,17 @@ pub struct Header {
     pub archive_offset: u64,
     /// Size of the archive in bytes.
     pub archive_size: u64,
+    /// Core to which each interrupt line of a device belongs, with the device: 0 for the first. All kernels read the
+    /// same table, in which a line has one owner.
+    pub line_owners: [u8; LINES],
+}
+
+impl Header {
+    /// Returns the core to which an interrupt line belongs; what has no line, or one that no kernel serves, belongs to
+    /// the first.
+    pub fn owner(&self, line: Option<u32>) -> u64 {
+        line.and_then(|line| self.line_owners.get(line as usize)).map_or(0, |core| u64::from(*core))
+    }
 }
 
 /// Memory that one untyped capability of `init` covers.

@@ -85,8 +85,8 @@ errors! {
     PriorityTooHigh = 27, "the priority exceeds the ceiling of the scheduling context that authorises it";
     /// The object is in use in a way that forbids this operation.
     Busy = 28, "the object is in use; end that use first";
-    /// The interrupt number does not exist or belongs to the kernel.
-    InvalidInterrupt = 29, "no such interrupt, or the kernel uses it itself";
+    /// The interrupt number does not exist, or belongs to the kernel or to another core.
+    InvalidInterrupt = 29, "no such interrupt, or the kernel uses it itself, or it is another core's";
     /// The thread is in a state that does not allow the operation.
     WrongState = 30, "the thread's state does not allow this; suspend or resume it first";
     /// This kernel was built without the feature to which the operation refers.

@@ -41,6 +41,10 @@ pub const MAX_DEPTH: u64 = 2;
 
 /// Number of doorbell lines of a core, the first of its interrupt lines.
 pub const DOORBELLS: u64 = 16;
+/// First interrupt line of devices; those below are private to each core.
+pub const FIRST_DEVICE_LINE: usize = 32;
+/// Number of interrupt lines that a kernel can serve.
+pub const LINES: usize = 320;
 
 /// Type of a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -120,7 +120,8 @@ fn layouts(dump: &mut String) {
     fields!(dump, IpcBuffer: words, send_caps, receive_slots, fault, upcall_running, registers);
     fields!(dump, Report: class, address, instruction, syndrome);
     fields!(dump, Registers: x, sp, pc, flags, thread_pointer);
-    fields!(dump, boot::Header: magic, version, entry, segment_count, segments, archive_offset, archive_size);
+    fields!(dump, boot::Header: magic, version, entry, segment_count, segments, archive_offset, archive_size,
+        line_owners);
     fields!(dump, boot::Segment: address, offset, size, flags);
     fields!(dump, process::Segment: address, size, flags);
     fields!(dump, process::Info: magic, pid, argument_count, arguments_offset, environment_count, environment_offset,

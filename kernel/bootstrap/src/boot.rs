@@ -4,8 +4,8 @@ use tench_abi::boot::{CORE_MAGIC, CoreBoot, Header, VERSION};
 use tench_abi::memory::PAGE_SIZE;
 use tench_arch_aarch64::cores::{self, Cores};
 use tench_arch_aarch64::early::Part::Text;
-use tench_arch_aarch64::interrupts::{self, Devices, Interrupts};
-use tench_arch_aarch64::layout::Region;
+use tench_arch_aarch64::interrupts::{self, Distributor, Interrupts};
+use tench_arch_aarch64::layout::{LineSet, Region};
 use tench_arch_aarch64::start::{bootstrap, leave_bootstrap, resident};
 use tench_arch_aarch64::{BASE, Machine, early, fatal, first, power, timer};
 use tench_kernel::Arch;
@@ -44,8 +44,8 @@ fn core_boot(address: usize) -> Option<&'static CoreBoot> {
     (boot.magic == CORE_MAGIC).then_some(boot)
 }
 
-/// Returns this core's view of the machine that `tree` describes, after mapping all memory.
-fn machine(tree: &[u8], platform: &Platform, devices: Devices) -> Result<Machine, &'static str> {
+/// Maps all memory of the machine that `tree` describes, after checking that the kernel knows it.
+fn map_memory(tree: &[u8], platform: &Platform) -> Result<(), &'static str> {
     power::set_conduit(platform.power);
     if let Some(serial) = platform.uart {
         early::set_port(BASE + serial.address as usize);
@@ -55,14 +55,20 @@ fn machine(tree: &[u8], platform: &Platform, devices: Devices) -> Result<Machine
         // SAFETY: the device tree says that there is memory; there was no trap yet.
         unsafe { start::map_memory(bank.start, bank.end) };
     }
+    Ok(())
+}
+
+/// Returns this core's view of the machine, with the lines that a header says are this core's.
+fn machine(platform: &Platform, header: &Header, distributor: Distributor) -> Result<Machine, &'static str> {
+    let cores = Cores::new(platform.cores.clone())?;
     let mut regions = platform.redistributors.iter();
     let redistributor = regions.find_map(|region| {
         interrupts::redistributor(BASE + region.start as usize, region.size() as usize, cores::own_affinity())
     });
     let redistributor = redistributor.ok_or("its interrupt controller has no redistributor for this core")?;
-    let controller = Interrupts::new(BASE + platform.distributor.start as usize, redistributor, devices);
+    let lines = LineSet::of(|line| header.owner(Some(line)) == cores.own);
+    let controller = Interrupts::new(BASE + platform.distributor.start as usize, redistributor, &lines, distributor);
     timer::init();
-    let cores = Cores::new(platform.cores.clone())?;
     Ok(Machine::new(controller, cores, platform.memory.clone(), platform.reserved.clone()))
 }
 
@@ -70,13 +76,16 @@ fn machine(tree: &[u8], platform: &Platform, devices: Devices) -> Result<Machine
 fn boot_first(tree_address: usize) -> Result<usize, &'static str> {
     let tree = trimmed_tree(tree_address).unwrap_or_else(|reason| fatal::refuse(None, reason));
     let board = || platform::board(tree);
-    let platform = Platform::read(tree, tree_address as u64).unwrap_or_else(|reason| fatal::refuse(board(), reason));
-    let machine = machine(tree, &platform, Devices::Ours).unwrap_or_else(|reason| fatal::refuse(board(), reason));
-    let core = machine.core();
-
+    let mut platform =
+        Platform::read(tree, tree_address as u64).unwrap_or_else(|reason| fatal::refuse(board(), reason));
+    map_memory(tree, &platform).unwrap_or_else(|reason| fatal::refuse(board(), reason));
     let ramdisk = platform.ramdisk.unwrap_or_else(|| fatal::refuse(board(), "it has no RAM disk (-initrd)"));
     // SAFETY: the boot loader put the RAM disk there; a header is plain numbers, valid whatever they are.
     let header = unsafe { &*((BASE + ramdisk.start as usize) as *const Header) };
+    let machine = machine(&platform, header, Distributor::Ours(platform.edges))
+        .unwrap_or_else(|reason| fatal::refuse(board(), reason));
+    let core = machine.core();
+    platform.keep_devices(tree, header, core)?;
     let archive = archive(header, ramdisk).ok_or("the RAM disk's header is damaged")?;
     let memory = plan::untyped_blocks(&platform, resident(), archive)?;
     first::run(
@@ -107,17 +116,19 @@ fn boot_further(boot: &CoreBoot) -> Result<usize, &'static str> {
     let tree = unsafe {
         core::slice::from_raw_parts((BASE + boot.device_tree as usize) as *const u8, boot.device_tree_size as usize)
     };
-    let platform = Platform::read(tree, boot.device_tree)?;
-    let machine = machine(tree, &platform, Devices::OfAnother)?;
+    let mut platform = Platform::read(tree, boot.device_tree)?;
+    map_memory(tree, &platform)?;
+    // SAFETY: the core that started this one has put it there; a header is plain numbers, valid whatever they are.
+    let header = unsafe { &*((BASE + boot.init as usize) as *const Header) };
+    let machine = machine(&platform, header, Distributor::OfAnother)?;
     if machine.core() != boot.core {
         return Err("this is not the core that the boot page is for");
     }
-    // SAFETY: the core that started this one has put it there; a header is plain numbers, valid whatever they are.
-    let header = unsafe { &*((BASE + boot.init as usize) as *const Header) };
+    platform.keep_devices(tree, header, boot.core)?;
     first::run(
         machine,
         &Plan {
-            memory: &plan::given(boot, bootstrap())?,
+            memory: &plan::given(boot, bootstrap(), &platform)?,
             init: boot.init,
             header,
             archive: (boot.archive, boot.archive_size),

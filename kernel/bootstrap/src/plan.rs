@@ -33,15 +33,7 @@ pub fn untyped_blocks(platform: &Platform, kernel: Region, archive: Region) -> R
     sort(&mut taken);
 
     let mut others = UntypedBlocks::new();
-    let controller = [platform.distributor].into_iter().chain(platform.redistributors.iter().copied());
-    let mut not_devices: ArrayVec<Region, 32> = controller.chain(platform.memory.iter().copied()).collect();
-    sort(&mut not_devices);
-    for device in &platform.devices {
-        for gap in gaps(*device, &not_devices) {
-            split(gap, MemoryKind::Device, |block| others.try_push(block).is_ok())
-                .ok_or("there are too many devices")?;
-        }
-    }
+    push_devices(&mut others, platform)?;
     split(archive.widen(PAGE_BITS), MemoryKind::Archive, |block| others.try_push(block).is_ok())
         .ok_or("there are too many devices to hand over the boot archive")?;
 
@@ -58,13 +50,27 @@ pub fn untyped_blocks(platform: &Platform, kernel: Region, archive: Region) -> R
     Ok(blocks)
 }
 
+/// Appends the devices' registers, without the interrupt controller's.
+fn push_devices(blocks: &mut UntypedBlocks, platform: &Platform) -> Result<(), &'static str> {
+    let controller = [platform.distributor].into_iter().chain(platform.redistributors.iter().copied());
+    let mut not_devices: ArrayVec<Region, 32> = controller.chain(platform.memory.iter().copied()).collect();
+    sort(&mut not_devices);
+    for device in &platform.devices {
+        for gap in gaps(*device, &not_devices) {
+            split(gap, MemoryKind::Device, |block| blocks.try_push(block).is_ok())
+                .ok_or("there are too many devices")?;
+        }
+    }
+    Ok(())
+}
+
 /// Returns the blocks of a core that another core has started: its memory, the largest first, the frame that the two
-/// share, and the archive. `own` are the parts of the image that are free afterwards; they are too small to hold the
-/// first process's objects, which are made before that.
+/// share, the archive, and the core's devices. `own` are the parts of the image that are free afterwards; they are too
+/// small to hold the first process's objects, which are made before that.
 ///
 /// # Errors
 /// A sentence, if what the other core says is not possible.
-pub fn given(boot: &CoreBoot, own: [Region; 2]) -> Result<UntypedBlocks, &'static str> {
+pub fn given(boot: &CoreBoot, own: [Region; 2], platform: &Platform) -> Result<UntypedBlocks, &'static str> {
     let memory =
         boot.memory.get(..boot.memory_count as usize).ok_or("the boot page is damaged: too many blocks of memory")?;
     let is_valid = |block: &UntypedInfo| {
@@ -93,6 +99,7 @@ pub fn given(boot: &CoreBoot, own: [Region; 2]) -> Result<UntypedBlocks, &'stati
         split(region, kind, |block| blocks.try_push(block).is_ok())
             .ok_or("there is too much memory for the boot archive")?;
     }
+    push_devices(&mut blocks, platform)?;
     Ok(blocks)
 }
 

@@ -8,9 +8,10 @@
 
 use arrayvec::ArrayVec;
 
+use tench_abi::boot::Header;
 use tench_abi::memory::PAGE_BITS;
 use tench_arch_aarch64::conduit::Conduit;
-use tench_arch_aarch64::layout::{LARGE_BITS, MAX_BANKS, MAX_CORES, RAM_END, Region, TIMER_LINE};
+use tench_arch_aarch64::layout::{LARGE_BITS, LineSet, MAX_BANKS, MAX_CORES, RAM_END, Region, TIMER_LINE};
 
 use crate::tree::{Node, Tree, groups, number};
 
@@ -18,6 +19,10 @@ use crate::tree::{Node, Tree, groups, number};
 pub const MAX_DEVICES: usize = 32;
 /// Maximum number of cells in an address or a size.
 const MAX_CELLS: u64 = 4;
+/// Triggers of a line, as entries of `interrupts` have them, that mean an edge: rising or falling.
+const EDGES: u64 = 3;
+/// The interrupt controller that the kernel drives.
+const CONTROLLER: &str = "arm,gic-v3";
 /// Maximum number of ranges of redistributors.
 pub const MAX_REDISTRIBUTORS: usize = 4;
 
@@ -39,6 +44,8 @@ pub struct Platform {
     pub reserved: ArrayVec<Region, MAX_BANKS>,
     /// Registers of devices other than the interrupt controller, in whole pages, by rising address, never adjacent.
     pub devices: ArrayVec<Region, MAX_DEVICES>,
+    /// Lines of devices that are triggered by an edge rather than by a level.
+    pub edges: LineSet,
     /// The initial RAM disk.
     pub ramdisk: Option<Region>,
     /// The device tree itself.
@@ -134,6 +141,12 @@ impl<'a> Facts<'a> {
             _ => None,
         }
     }
+
+    /// Returns whether an edge triggers the line in entry `index`.
+    fn is_edge(&self, index: usize) -> bool {
+        let trigger = self.interrupts.get(index * 12 + 8..index * 12 + 12).and_then(number);
+        trigger.is_some_and(|trigger| trigger & EDGES != 0)
+    }
 }
 
 /// Returns a range of addresses, if it is valid and not empty.
@@ -192,7 +205,7 @@ impl Platform {
         } else if facts.is(&["arm,armv8-timer", "arm,armv7-timer"]) {
             // In order: secure, non-secure, virtual, hypervisor.
             self.timer_interrupt = facts.interrupt(2).unwrap_or(0);
-        } else if facts.is(&["arm,gic-v3"]) {
+        } else if facts.is(&[CONTROLLER]) {
             let mut regions = facts.regions(cells);
             self.distributor = regions.next().unwrap_or_default();
             self.redistributors.extend(regions.take((facts.regions as usize).min(MAX_REDISTRIBUTORS)));
@@ -213,8 +226,42 @@ impl Platform {
                 (known, new) => new.or(known),
             };
         }
+        for (index, line) in (0..).map_while(|index| Some((index, facts.interrupt(index)?))) {
+            if facts.is_edge(index) {
+                self.edges.insert(line);
+            }
+        }
+        self.add_registers(facts, cells)
+    }
+
+    /// Adds the registers of a device or a bus.
+    #[inline(never)]
+    fn add_registers(&mut self, facts: &Facts<'_>, cells: [usize; 2]) -> Result<(), &'static str> {
         for region in facts.regions(cells).chain(facts.windows(cells)) {
             insert(&mut self.devices, region.widen(PAGE_BITS)).map_err(|()| "there are too many devices")?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the devices that belong to this core: a device belongs to the core of its first line, one without a line
+    /// to the first core. A page with registers of several cores' devices is kept by each of them.
+    ///
+    /// # Errors
+    /// A sentence, if the tree cannot be understood.
+    pub fn keep_devices(&mut self, tree: &[u8], header: &Header, core: u64) -> Result<(), &'static str> {
+        if header.line_owners.iter().all(|owner| *owner == 0) {
+            self.devices.retain(|_| core == 0);
+            return Ok(());
+        }
+        let root = root(tree).ok_or("the device tree is damaged")?;
+        let cells = Facts::read(root).cells();
+        self.devices.clear();
+        for node in root.children() {
+            let facts = Facts::read(node);
+            let is_device = facts.is_enabled() && facts.kind != b"memory\0" && !facts.is(&[CONTROLLER]);
+            if is_device && header.owner(facts.interrupt(0)) == core {
+                self.add_registers(&facts, cells)?;
+            }
         }
         Ok(())
     }
@@ -295,4 +342,70 @@ fn insert<const N: usize>(list: &mut ArrayVec<Region, N>, mut region: Region) ->
         list.remove(first);
     }
     list.try_insert(first, region).map_err(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use tench_abi::boot::{MAGIC, VERSION};
+    use tench_abi::object::LINES;
+
+    use super::*;
+
+    /// The device tree of QEMU's `virt`.
+    const TREE: &[u8] = include_bytes!("../../../user/servers/init/tests/virt.dtb");
+    /// Registers of the serial port, the clock and the pins, and the pages of the virtio transports' registers.
+    const SERIAL: u64 = 0x900_0000;
+    const CLOCK: u64 = 0x901_0000;
+    const PINS: u64 = 0x903_0000;
+    const VIRTIO: [u64; 4] = [0xa00_0000, 0xa00_1000, 0xa00_2000, 0xa00_3000];
+
+    /// Returns whether a core has registers, if these lines belong to core 1.
+    fn has(lines: &[usize], core: u64) -> impl Fn(u64) -> bool {
+        let mut header = Header {
+            magic: MAGIC,
+            version: VERSION,
+            entry: 0,
+            segment_count: 0,
+            segments: Default::default(),
+            archive_offset: 0,
+            archive_size: 0,
+            line_owners: [0; LINES],
+        };
+        lines.iter().for_each(|line| header.line_owners[*line] = 1);
+        let mut platform = Platform::read(TREE, 0x4800_0000).unwrap();
+        platform.keep_devices(TREE, &header, core).unwrap();
+        move |address| platform.devices.iter().any(|one| (one.start..one.end).contains(&address))
+    }
+
+    #[test]
+    fn each_device_belongs_to_one_core() {
+        let all = [SERIAL, CLOCK, PINS].into_iter().chain(VIRTIO);
+        let (first, other) = (has(&[], 0), has(&[], 1));
+        assert!(all.clone().all(|device| first(device) && !other(device)));
+
+        let [first, second, third] = [0, 1, 2].map(|core| has(&[39], core));
+        assert!(all.clone().all(|device| first(device) == (device != PINS)));
+        assert!(all.clone().all(|device| second(device) == (device == PINS)));
+        assert!(!all.clone().any(third));
+        // A device without a line is the first core's.
+        let flash = 0;
+        assert!(first(flash) && !second(flash));
+    }
+
+    #[test]
+    fn a_page_with_devices_of_two_cores_is_kept_by_both() {
+        let [first, second] = [0, 1].map(|core| has(&[79], core));
+        assert_eq!(VIRTIO.map(&first), [true; 4]);
+        assert_eq!(VIRTIO.map(&second), [false, false, false, true]);
+        let lines: [usize; 8] = core::array::from_fn(|index| 48 + index);
+        let [first, second] = [0, 1].map(|core| has(&lines, core));
+        assert_eq!(VIRTIO.map(&first), [false, true, true, true]);
+        assert_eq!(VIRTIO.map(&second), [true, false, false, false]);
+    }
+
+    #[test]
+    fn the_tree_says_which_lines_an_edge_triggers() {
+        let platform = Platform::read(TREE, 0x4800_0000).unwrap();
+        assert!((32..LINES as u32).all(|line| platform.edges.contains(line) == (48..80).contains(&line)));
+    }
 }

@@ -60,9 +60,11 @@ pub unsafe trait Arch: Sized {
     fn interrupt_enable(&mut self, number: u32);
     /// Masks a line.
     fn interrupt_disable(&mut self, number: u32);
-    /// Sets a line to edge- or level-triggered.
-    fn interrupt_set_edge(&mut self, number: u32, edge: bool);
-    /// Returns whether user programs may own this line.
+    /// Returns whether this kernel can have a line of its own triggered by an edge, or by a level.
+    fn interrupt_allows(&self, number: u32, edge: bool) -> bool;
+    /// Makes this core the one that a line interrupts, with a trigger that is [allowed](Self::interrupt_allows).
+    fn interrupt_claim(&mut self, number: u32, edge: bool);
+    /// Returns whether user programs of this core may own this line: no other core's programs may.
     fn interrupt_exists(&self, number: u32) -> bool;
     /// Returns the number of cores.
     fn cores(&self) -> u64;

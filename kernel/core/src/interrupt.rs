@@ -16,11 +16,10 @@
 //! than one batch. Its own line is masked then, and every other handler is short. So at most two handlers are active at
 //! once, whatever programs do.
 
-use tench_abi::object::{DOORBELLS, line_flags};
+use tench_abi::object::{DOORBELLS, LINES, line_flags};
 use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument, capability_slot, slot_at};
-use crate::kernel::INTERRUPTS;
 use crate::object::{InterruptLine, Notification, Ref};
 use crate::slot::Cap;
 use crate::thread::Thread;
@@ -114,11 +113,11 @@ pub fn get<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, E
         return Err(Error::InvalidArgument);
     }
     let Ok(number) = u32::try_from(number) else { return Err(Error::InvalidInterrupt) };
-    if number as usize >= INTERRUPTS || !k.arch().interrupt_exists(number) || number == k.arch().timer_interrupt() {
+    if number as usize >= LINES || !k.arch().interrupt_exists(number) || number == k.arch().timer_interrupt() {
         return Err(Error::InvalidInterrupt);
     }
-    let automatic = flags & line_flags::AUTOMATIC != 0;
-    if automatic && u64::from(number) >= DOORBELLS {
+    let (edge, automatic) = (flags & line_flags::EDGE != 0, flags & line_flags::AUTOMATIC != 0);
+    if automatic && u64::from(number) >= DOORBELLS || !k.arch().interrupt_allows(number, edge) {
         return Err(Error::InvalidArgument);
     }
     if k.state().interrupts[number as usize].taken {
@@ -128,7 +127,7 @@ pub fn get<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, E
     let destination = cspace::destination(k, 0, address)?;
     let line = &mut k.state().interrupts[number as usize];
     (line.taken, line.automatic) = (true, automatic);
-    k.arch().interrupt_set_edge(number, flags & line_flags::EDGE != 0);
+    k.arch().interrupt_claim(number, edge);
     derivation::insert_child(k, destination, Cap::new(Kind::Interrupt, number as usize, 0));
     Ok(Outcome::Done)
 }

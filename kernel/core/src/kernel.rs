@@ -2,7 +2,7 @@
 
 use core::marker::PhantomPinned;
 
-use tench_abi::object::PRIORITIES;
+use tench_abi::object::{LINES, PRIORITIES};
 
 use crate::Arch;
 use crate::object::{InterruptLine, Ref};
@@ -10,8 +10,6 @@ use crate::slot::{SLOT_SHIFT, Slot, SlotRef};
 use crate::thread::Thread;
 use crate::timers::Timers;
 
-/// Number of interrupt lines that a kernel can serve.
-pub const INTERRUPTS: usize = 320;
 /// Maximum number of address-space identifiers of a machine: 1 to 65,535, and 0 for the empty space.
 pub const ASIDS: usize = 1 << 16;
 
@@ -90,7 +88,7 @@ pub struct State<A> {
     /// The thread whose registers are in the floating-point unit.
     pub float_owner: Option<Ref<Thread>>,
     /// Interrupt lines.
-    pub interrupts: [InterruptLine; INTERRUPTS],
+    pub interrupts: [InterruptLine; LINES],
     /// Bitmap of the address-space identifiers in use.
     pub asids: [u64; ASIDS / 64],
     /// Bitmap of the full words of `asids`, which shortens the search for a free identifier.

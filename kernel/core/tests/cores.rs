@@ -8,7 +8,7 @@ use tench_abi::layout::slot;
 use tench_abi::object::{CorePower, DOORBELLS, Statistic, line_flags};
 use tench_abi::{Error, Kind, Operation, Rights, Tag};
 use tench_arch_host::Machine;
-use tench_arch_host::host::{CORES, TIMER_INTERRUPT};
+use tench_arch_host::host::{CORES, LEVEL_LINE, LINE_ELSEWHERE, TIMER_INTERRUPT};
 use tench_arch_host::machine::{RAM, ResultRegisters, at};
 use tench_arch_host::translation::walk;
 
@@ -408,6 +408,30 @@ fn a_line_of_a_device_is_masked_from_its_interrupt_until_its_driver_acknowledges
         assert!(m.host().enabled.contains(&40));
         check(&mut m);
     }
+}
+
+#[test]
+fn a_line_of_another_core_is_not_given() {
+    let mut m = Machine::new();
+    let slot = m.take_free();
+    for flags in [0, line_flags::EDGE] {
+        let result = m.call(Operation::InterruptGet, &[CONTROL, LINE_ELSEWHERE.into(), flags, slot]);
+        assert_eq!(result.err(), Error::InvalidInterrupt);
+        check(&mut m);
+    }
+    m.call(Operation::InterruptGet, &[CONTROL, u64::from(LINE_ELSEWHERE) - 1, 0, slot]).ok();
+    check(&mut m);
+}
+
+#[test]
+fn a_line_is_not_given_with_a_trigger_that_the_kernel_cannot_set() {
+    let mut m = Machine::new();
+    let slot = m.take_free();
+    let get = |m: &mut Machine, flags| m.call(Operation::InterruptGet, &[CONTROL, LEVEL_LINE.into(), flags, slot]);
+    assert_eq!(get(&mut m, line_flags::EDGE).err(), Error::InvalidArgument);
+    check(&mut m);
+    get(&mut m, 0).ok();
+    check(&mut m);
 }
 
 #[test]

@@ -84,6 +84,15 @@ impl From<tench::mem::Failure> for Failure {
     }
 }
 
+/// Returns the result; fails with the reason if the request was refused.
+#[track_caller]
+pub fn said<T, E: Debug>(result: Result<T, E>) -> Outcome<T> {
+    match result {
+        Ok(result) => Ok(result),
+        Err(error) => Err(Failure::new(format!("unexpectedly refused: {error:?}"))),
+    }
+}
+
 /// Fails unless the two values are equal.
 #[track_caller]
 pub fn equal<T, U>(what: &str, found: &T, expected: &U) -> Outcome

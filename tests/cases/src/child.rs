@@ -11,7 +11,7 @@ use tench_random::Random;
 
 use crate::faults::FaultTrigger;
 use crate::{
-    exhaustion, handlers, hostile, layout, paging, processes, programs, reserve, shared, slabs, streams, victim,
+    driver, exhaustion, handlers, hostile, layout, paging, processes, programs, reserve, shared, slabs, streams, victim,
 };
 
 /// Exit code of a child that only follows its instructions.
@@ -24,6 +24,8 @@ pub fn run() -> Option<i32> {
     let mut arguments = args().skip(1);
     let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
     match arguments.next()? {
+        "driver" => Some(driver::serve().unwrap_or(1)),
+        "lines" => Some(driver::attack().unwrap_or(1)),
         "comply" => Some(COMPLIED as i32),
         "bundle" => Some(slabs::leave_a_bundle()),
         "streams" => Some(streams::child(arguments.next()?)),

@@ -35,6 +35,7 @@ mod child;
 mod cores;
 mod cyclic;
 mod division;
+mod driver;
 mod endpoint;
 mod exhaustion;
 mod faults;
@@ -106,6 +107,7 @@ const CASES: &[&[Case]] = &[
     handlers::CASES,
     random::CASES,
     kernel::CASES,
+    driver::CASES,
     identifiers::CASES,
     cores::CASES,
     remote::CASES,

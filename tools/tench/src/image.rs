@@ -5,10 +5,13 @@
 //! in it is the kernel's own business. The **RAM disk** is as `tench_abi::boot` says: a header page, `init` laid out
 //! page by page so that the kernel can map it where it lies, and the boot archive.
 
+use std::collections::BTreeMap;
+
 use miette::{Result, miette};
 use tench_abi::boot::{self, Header, MAX_SEGMENTS};
 use tench_abi::layout::address;
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
+use tench_abi::object::LINES;
 
 use crate::elf::{Executable, Segment};
 
@@ -40,7 +43,9 @@ pub fn kernel(kernel: &Executable) -> Result<Vec<u8>> {
 
 /// Returns the RAM disk with `init` and the boot archive. Without an archive, it is the file from which `init` is made
 /// on further cores.
-pub fn ram_disk(init: &Executable, archive: &[u8]) -> Result<Vec<u8>> {
+///
+/// `lines` are the cores of the interrupt lines that do not belong to the first.
+pub fn ram_disk(init: &Executable, archive: &[u8], lines: &BTreeMap<u32, u8>) -> Result<Vec<u8>> {
     if init.segments.len() > MAX_SEGMENTS {
         return Err(miette!("init has {} segments; the kernel takes at most {MAX_SEGMENTS}", init.segments.len()));
     }
@@ -52,7 +57,11 @@ pub fn ram_disk(init: &Executable, archive: &[u8]) -> Result<Vec<u8>> {
         segments: Default::default(),
         archive_offset: 0,
         archive_size: archive.len() as u64,
+        line_owners: [0; LINES],
     };
+    for (line, core) in lines {
+        header.line_owners[*line as usize] = *core;
+    }
     let mut disk = vec![0; PAGE_SIZE];
     let mut last_end = 0;
     let mut segments: Vec<&Segment> = init.segments.iter().collect();
@@ -93,7 +102,7 @@ fn append(segment: &Segment, last_end: u64, disk: &mut Vec<u8>) -> Result<boot::
 }
 
 /// Returns the header as it lies in memory: every field is a 64-bit little-endian word, in the order of its
-/// declaration.
+/// declaration, but for the bytes at the end.
 fn encode(header: &Header) -> Vec<u8> {
     let segments = header.segments.iter().flat_map(|one| [one.address, one.offset, one.size, one.flags]);
     [header.magic, header.version, header.entry, header.segment_count]
@@ -101,6 +110,7 @@ fn encode(header: &Header) -> Vec<u8> {
         .chain(segments)
         .chain([header.archive_offset, header.archive_size])
         .flat_map(u64::to_le_bytes)
+        .chain(header.line_owners)
         .collect()
 }
 
@@ -154,7 +164,8 @@ mod tests {
         let mut data = segment(0x20_2008, b"data", 0x1800);
         (data.writable, data.executable) = (true, false);
         let init = Executable { entry: 0x20_0010, segments: vec![data, segment(0x20_0000, b"code", 4)] };
-        let disk = ram_disk(&init, b"the archive").unwrap();
+        let lines = BTreeMap::from([(34, 1), (LINES as u32 - 1, 63)]);
+        let disk = ram_disk(&init, b"the archive", &lines).unwrap();
 
         assert_eq!(encode(&blank()).len(), size_of::<Header>());
         assert_eq!(word(&disk, 0), boot::MAGIC);
@@ -168,12 +179,24 @@ mod tests {
         assert_eq!(&disk[0x2008..0x200c], b"data");
         assert_eq!([36, 37].map(|index| word(&disk, index)), [0x4000, 11]);
         assert_eq!(&disk[0x4000..0x400b], b"the archive");
+        let owners = &disk[38 * 8..][..LINES];
+        assert_eq!((owners[33], owners[34], owners[35], owners[LINES - 1]), (0, 1, 0, 63));
         assert_eq!(disk.len(), 0x5000);
     }
 
     fn blank() -> Header {
         let segments = Default::default();
-        Header { magic: 0, version: 0, entry: 0, segment_count: 0, segments, archive_offset: 0, archive_size: 0 }
+        let line_owners = [0; LINES];
+        Header {
+            magic: 0,
+            version: 0,
+            entry: 0,
+            segment_count: 0,
+            segments,
+            archive_offset: 0,
+            archive_size: 0,
+            line_owners,
+        }
     }
 
     #[test]
@@ -182,7 +205,7 @@ mod tests {
         both.writable = true;
         let shared = vec![segment(0x20_0000, b"x", 1), segment(0x20_0800, b"x", 1)];
         for segments in [vec![both], shared, vec![segment(0, b"x", 1)], vec![segment(address::DYNAMIC, b"x", 1)]] {
-            assert!(ram_disk(&Executable { entry: 0, segments }, b"").is_err());
+            assert!(ram_disk(&Executable { entry: 0, segments }, b"", &BTreeMap::new()).is_err());
         }
     }
 }

@@ -61,11 +61,11 @@ pub fn prepare(
     let init = Executable::read(build.init(system)?)?;
     let kernel = image::kernel(&Executable::read_kernel(build.kernel(system)?)?)?;
     archive.add(boot::KERNEL_FILE, kernel.clone())?;
-    archive.add(boot::INIT_FILE, image::ram_disk(&init, &[])?)?;
+    archive.add(boot::INIT_FILE, image::ram_disk(&init, &[], &system.lines)?)?;
 
     let directory = workspace.target.join("tench").join(label);
     let files = BootFiles { image: directory.join("Image"), ram_disk: directory.join("ramdisk"), from_host };
     workspace::write_file(&files.image, &kernel)?;
-    workspace::write_file(&files.ram_disk, &image::ram_disk(&init, &archive.to_tar()?)?)?;
+    workspace::write_file(&files.ram_disk, &image::ram_disk(&init, &archive.to_tar()?, &system.lines)?)?;
     Ok(files)
 }

@@ -1,15 +1,22 @@
 //! The interrupt controller, GICv3, as one core sees it, with every line in group 1.
 //!
-//! The distributor and the lines of devices belong to the first core. Every core has private lines: the timer's, and
-//! its doorbells, by which other cores notify it.
+//! Every core has private lines: the timer's, and its doorbells, by which other cores notify it. Each line of a device
+//! belongs to one core ([`Header::line_owners`](tench_abi::boot::Header)), whose kernel alone routes, masks and
+//! unmasks it, by registers of which each write concerns that line only.
+//!
+//! The distributor belongs to the first core. Its kernel sets up what lines share before another core runs, and is the
+//! only one that changes triggers, which are read, modified and written for 16 lines at a time.
 //!
 //! Written by hand rather than taken from a library: acknowledging and masking lie on the measured path from a device
 //! to its driver (`irq_wake`), and a kernel without policy needs only the little below.
 
-use tench_abi::object::DOORBELLS;
+use tench_abi::object::{DOORBELLS, FIRST_DEVICE_LINE};
+
+use crate::cores::own_affinity;
+use crate::layout::LineSet;
 
 /// First shared line; the 32 below are private to each core.
-const FIRST_SHARED: u32 = 32;
+const FIRST_SHARED: u32 = FIRST_DEVICE_LINE as u32;
 /// Interrupt numbers from here on mean "none pending".
 const SPECIAL: u32 = 1020;
 /// Priority of every line, for four lines at a time; lower than the mask.
@@ -21,8 +28,10 @@ mod distributor {
     pub const GROUP: usize = 0x80;
     pub const ENABLE: usize = 0x100;
     pub const DISABLE: usize = 0x180;
+    pub const END: usize = 0x380;
     pub const PRIORITY: usize = 0x400;
     pub const CONFIGURATION: usize = 0xc00;
+    pub const ROUTE: usize = 0x6000;
 }
 
 mod redistributor {
@@ -38,11 +47,11 @@ mod redistributor {
     pub const STRIDE: usize = 0x2_0000;
 }
 
-/// The owner of the devices' lines, and with them of the distributor.
+/// The owner of the distributor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Devices {
-    /// This core.
-    Ours,
+pub enum Distributor {
+    /// This core, which sets it up so that an edge triggers these lines of devices, and a level the others.
+    Ours(LineSet),
     /// The first core, which is not this one.
     OfAnother,
 }
@@ -68,7 +77,9 @@ pub fn redistributor(region: usize, size: usize, affinity: u64) -> Option<usize>
 pub struct Interrupts {
     distributor: usize,
     own_lines: usize,
-    lines: u32,
+    /// Lines that programs of this core may own.
+    lines: LineSet,
+    may_set_triggers: bool,
 }
 
 /// Reads a register.
@@ -83,48 +94,71 @@ fn write(address: usize, value: u32) {
     unsafe { (address as *mut u32).write_volatile(value) };
 }
 
+/// Masks 32 lines, puts them into group 1, and gives all the same priority.
+fn set_up_word(registers: usize, word: usize) {
+    write(registers + distributor::DISABLE + word * 4, u32::MAX);
+    write(registers + distributor::GROUP + word * 4, u32::MAX);
+    for four in word * 8..(word + 1) * 8 {
+        write(registers + distributor::PRIORITY + four * 4, PRIORITY);
+    }
+}
+
+/// Sets the triggers of all lines of devices.
+fn set_triggers(distributor: usize, words: usize, edges: &LineSet) {
+    for sixteen in FIRST_DEVICE_LINE / 16..words * 2 {
+        let bits = (0..16u32).filter(|bit| edges.contains(sixteen as u32 * 16 + bit)).map(|bit| 2 << (bit * 2));
+        write(distributor + distributor::CONFIGURATION + sixteen * 4, bits.sum());
+    }
+}
+
+/// Sets up this core's interface to the controller.
+fn set_up_interface() {
+    // SAFETY: configures this core's interface: system registers on, every priority allowed, group 1 enabled.
+    unsafe {
+        core::arch::asm!(
+            "msr s3_0_c12_c12_5, {sre}", // ICC_SRE_EL1
+            "isb",
+            "msr s3_0_c4_c6_0, {mask}", // ICC_PMR_EL1
+            "msr s3_0_c12_c12_3, xzr", // ICC_BPR1_EL1
+            "msr s3_0_c12_c12_7, {on}", // ICC_IGRPEN1_EL1
+            "isb",
+            sre = in(reg) 7u64,
+            mask = in(reg) 0xffu64,
+            on = in(reg) 1u64,
+            options(nostack, preserves_flags)
+        )
+    };
+}
+
 impl Interrupts {
-    /// Sets up this core's part of the controller, with every line masked. Takes kernel virtual addresses.
-    pub fn new(distributor: usize, redistributor: usize, devices: Devices) -> Interrupts {
-        let lines = match devices {
-            Devices::Ours => ((read(distributor + distributor::TYPE) & 31) + 1) * 32,
-            Devices::OfAnother => FIRST_SHARED,
-        };
+    /// Sets up this core's part of the controller, with every line of its own masked. `devices` are the lines of its
+    /// devices. Takes kernel virtual addresses.
+    pub fn new(distributor: usize, redistributor: usize, devices: &LineSet, owner: Distributor) -> Interrupts {
         let own_lines = redistributor + redistributor::OWN_LINES;
         let waker = redistributor + redistributor::WAKER;
         write(waker, read(waker) & !redistributor::SLEEP);
         while read(waker) & redistributor::ASLEEP != 0 {
             core::hint::spin_loop();
         }
-        if devices == Devices::Ours {
+        let words = (read(distributor + distributor::TYPE) & 31) as usize + 1;
+        set_up_word(own_lines, 0);
+        if let Distributor::Ours(edges) = owner {
             // Affinity routing, and group 1 enabled.
             write(distributor + distributor::CONTROL, 1 << 4 | 1 << 1);
+            for word in 1..words {
+                set_up_word(distributor, word);
+            }
+            set_triggers(distributor, words, &edges);
+        } else {
+            // A kernel that ran on this core before may have stopped with its lines unmasked, or being handled.
+            for word in 1..words {
+                write(distributor + distributor::DISABLE + word * 4, devices.word(word));
+                write(distributor + distributor::END + word * 4, devices.word(word));
+            }
         }
-        for word in 0..lines / 32 {
-            let registers = if word == 0 { own_lines } else { distributor };
-            write(registers + distributor::DISABLE + word as usize * 4, u32::MAX);
-            write(registers + distributor::GROUP + word as usize * 4, u32::MAX);
-        }
-        for word in 0..lines / 4 {
-            let registers = if word < FIRST_SHARED / 4 { own_lines } else { distributor };
-            write(registers + distributor::PRIORITY + word as usize * 4, PRIORITY);
-        }
-        // SAFETY: configures this core's interface: system registers on, every priority allowed, group 1 enabled.
-        unsafe {
-            core::arch::asm!(
-                "msr s3_0_c12_c12_5, {sre}", // ICC_SRE_EL1
-                "isb",
-                "msr s3_0_c4_c6_0, {mask}", // ICC_PMR_EL1
-                "msr s3_0_c12_c12_3, xzr", // ICC_BPR1_EL1
-                "msr s3_0_c12_c12_7, {on}", // ICC_IGRPEN1_EL1
-                "isb",
-                sre = in(reg) 7u64,
-                mask = in(reg) 0xffu64,
-                on = in(reg) 1u64,
-                options(nostack, preserves_flags)
-            )
-        };
-        Interrupts { distributor, own_lines, lines }
+        set_up_interface();
+        let lines = devices.with_private((1 << DOORBELLS) - 1, words);
+        Interrupts { distributor, own_lines, lines, may_set_triggers: owner != Distributor::OfAnother }
     }
 
     /// Returns the register block and the bit for a line.
@@ -133,10 +167,9 @@ impl Interrupts {
         (registers + (number as usize / 32) * 4, 1 << (number & 31))
     }
 
-    /// Returns whether user programs may own the line: a device's line, if devices belong to this core, or a
-    /// doorbell's.
+    /// Returns whether programs of this core may own the line: that of a device of this core, or a doorbell's.
     pub fn exists(&self, number: u32) -> bool {
-        number < self.lines && (number >= FIRST_SHARED || u64::from(number) < DOORBELLS)
+        self.lines.contains(number)
     }
 
     /// Notifies the core with this affinity by an interrupt on one of its doorbell lines.
@@ -162,15 +195,34 @@ impl Interrupts {
         write(registers + distributor::DISABLE, bit);
     }
 
-    /// Sets a shared line to edge- or level-triggered.
-    pub fn set_edge(&self, number: u32, edge: bool) {
+    /// Returns the address of the register with a line's trigger, and its value with the trigger set.
+    fn trigger(&self, number: u32, edge: bool) -> (usize, u32) {
+        let register = self.distributor + distributor::CONFIGURATION + number as usize / 16 * 4;
+        let bit = 2 << (number % 16 * 2);
+        (register, if edge { read(register) | bit } else { read(register) & !bit })
+    }
+
+    /// Returns whether this core can have the line triggered so. Only the first core changes triggers.
+    pub fn allows(&self, number: u32, edge: bool) -> bool {
+        let is_set = || {
+            let (register, value) = self.trigger(number, edge);
+            read(register) == value
+        };
+        number < FIRST_SHARED || self.may_set_triggers || is_set()
+    }
+
+    /// Routes the line of a device to this core, and sets its trigger, which is allowed.
+    pub fn claim(&self, number: u32, edge: bool) {
         if number < FIRST_SHARED {
             return;
         }
-        let register = self.distributor + distributor::CONFIGURATION + number as usize / 16 * 4;
-        let bit = 2 << (number % 16 * 2);
-        let old = read(register);
-        write(register, if edge { old | bit } else { old & !bit });
+        if self.may_set_triggers {
+            let (register, value) = self.trigger(number, edge);
+            write(register, value);
+        }
+        let route = self.distributor + distributor::ROUTE + number as usize * 8;
+        // SAFETY: as in `write`; the line belongs to this core, and so does its register.
+        unsafe { (route as *mut u64).write_volatile(own_affinity()) };
     }
 
     /// Acknowledges and returns the pending interrupt, which becomes active, or returns `None`.

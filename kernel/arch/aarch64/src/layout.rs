@@ -11,6 +11,8 @@
 //! The kernel is linked at its address in the linear map, so every object has one address, and translating between
 //! physical and virtual addresses is an addition.
 
+use tench_abi::object::LINES;
+
 /// Kernel virtual address of physical address 0.
 pub const BASE: usize = 0xffff_fff0_0000_0000;
 
@@ -25,6 +27,47 @@ pub const MAX_CORES: usize = 64;
 /// Interrupt line of the virtual timer. A constant is compared faster than a field, and Arm's Base System Architecture
 /// gives it this line; a machine with another is refused.
 pub const TIMER_LINE: u32 = 27;
+
+/// A set of interrupt lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineSet([u32; LINES / 32]);
+
+impl LineSet {
+    /// The empty set.
+    pub const EMPTY: LineSet = LineSet([0; LINES / 32]);
+
+    /// Returns the lines for which `is_in` is true.
+    pub fn of(is_in: impl Fn(u32) -> bool) -> LineSet {
+        let mut set = LineSet::EMPTY;
+        (0..LINES as u32).filter(|line| is_in(*line)).for_each(|line| set.insert(line));
+        set
+    }
+
+    /// Adds a line, if kernels serve it.
+    pub fn insert(&mut self, line: u32) {
+        if let Some(word) = self.0.get_mut(line as usize / 32) {
+            *word |= 1 << (line % 32);
+        }
+    }
+
+    /// Returns whether a line is in the set.
+    pub fn contains(&self, line: u32) -> bool {
+        self.0.get(line as usize / 32).is_some_and(|word| word >> (line % 32) & 1 != 0)
+    }
+
+    /// Returns these lines of devices, as far as the controller has them, which has `words` times 32, and the lines of
+    /// `private`, which are below them.
+    pub fn with_private(&self, private: u32, words: usize) -> LineSet {
+        let exists = |index| if index < words { u32::MAX } else { 0 };
+        let word = |index| if index == 0 { private } else { self.word(index) & exists(index) };
+        LineSet(core::array::from_fn(word))
+    }
+
+    /// Returns the lines from `32 * index` on, one for each bit, as the interrupt controller's registers have them.
+    pub fn word(&self, index: usize) -> u32 {
+        self.0.get(index).copied().unwrap_or(0)
+    }
+}
 
 /// First physical address beyond the linear map. Memory there is not used as RAM.
 pub const RAM_END: u64 = 1 << 36;
@@ -46,6 +89,19 @@ pub const fn number(address: usize, shift: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_set_has_the_lines_that_kernels_serve() {
+        let mut set = LineSet::of(|line| line % 100 == 33);
+        set.insert(40);
+        set.insert(LINES as u32);
+        set.insert(u32::MAX);
+        let found = (0..1024).filter(|line| set.contains(*line));
+        assert!(found.eq([33, 40, 133, 233]));
+        assert!(!set.contains(u32::MAX));
+        assert!((0..1024).filter(|line| set.with_private(0b110, 5).contains(*line)).eq([1, 2, 33, 40, 133]));
+        assert_eq!([0, 1, 2, LINES / 32].map(|index| set.word(index)), [0, 1 << 1 | 1 << 8, 0, 0]);
+    }
 
     #[test]
     fn numbers_stand_for_addresses() {

@@ -89,8 +89,11 @@ unsafe impl Arch for Machine {
     fn interrupt_disable(&mut self, number: u32) {
         self.interrupts.disable(number);
     }
-    fn interrupt_set_edge(&mut self, number: u32, edge: bool) {
-        self.interrupts.set_edge(number, edge);
+    fn interrupt_allows(&self, number: u32, edge: bool) -> bool {
+        self.interrupts.allows(number, edge)
+    }
+    fn interrupt_claim(&mut self, number: u32, edge: bool) {
+        self.interrupts.claim(number, edge);
     }
     fn interrupt_exists(&self, number: u32) -> bool {
         self.interrupts.exists(number)

@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 use tench_abi::boot::{Header, MAGIC, MemoryKind, Segment, UntypedInfo, VERSION};
 use tench_abi::layout::slot::BOOT_UNTYPED;
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
+use tench_abi::object::LINES;
 use tench_kernel::boot::{Plan, first_process};
 use tench_kernel::kernel::State;
 use tench_kernel::object::Ref;
@@ -85,6 +86,7 @@ pub fn boot() -> (NonNull<State<Host>>, Ref<Thread>) {
         segments: Default::default(),
         archive_offset: 2 * PAGE_SIZE as u64,
         archive_size: RAMDISK_SIZE - 2 * PAGE_SIZE as u64,
+        line_owners: [0; LINES],
     };
     header.segments[0] = Segment {
         address: PROGRAM,

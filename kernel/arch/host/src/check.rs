@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tench_abi::Kind;
 use tench_abi::message::IpcBuffer;
-use tench_abi::object::DOORBELLS;
+use tench_abi::object::{DOORBELLS, LINES};
 use tench_kernel::heap::{self, Holder};
 use tench_kernel::kernel::NEVER;
 use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
@@ -526,11 +526,13 @@ fn check_interrupts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     }
     let named = inventory.slots.iter().filter(|(_, cap)| cap.kind == Kind::Interrupt);
     let named: FxHashSet<usize> = named.map(|(_, cap)| cap.object).collect();
-    for (number, line) in k.state().interrupts.iter().enumerate() {
+    for number in 0..LINES {
+        let line = k.state().interrupts[number];
         let bound = listed.contains(&(number as u16 + 1));
         ensure!(line.notification.is_some() == bound, "line {number} is bound, but not listed");
         ensure!(line.taken == named.contains(&number), "line {number}: taken is {}", line.taken);
         ensure!(line.taken || !line.automatic, "line {number} is automatic, and nobody's");
+        ensure!(!line.taken || k.arch().interrupt_exists(number as u32), "line {number} is another core's");
     }
     Ok(())
 }

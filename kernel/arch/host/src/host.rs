@@ -17,6 +17,10 @@ use crate::{stack, translation};
 
 /// End of the range of interrupt lines that user programs may own; the range begins at 32.
 pub const INTERRUPT_LINES: u32 = 64;
+/// The line behind these, which belongs to another core.
+pub const LINE_ELSEWHERE: u32 = INTERRUPT_LINES;
+/// The line among the former whose trigger is a level, and cannot be changed.
+pub const LEVEL_LINE: u32 = 63;
 /// Interrupt number of the kernel's timer.
 pub const TIMER_INTERRUPT: u32 = 27;
 /// Number of cores of the machine; this kernel runs on the first.
@@ -275,7 +279,13 @@ unsafe impl Arch for Host {
         self.enabled.remove(&number);
     }
 
-    fn interrupt_set_edge(&mut self, _number: u32, _edge: bool) {}
+    fn interrupt_allows(&self, number: u32, edge: bool) -> bool {
+        !(edge && number == LEVEL_LINE)
+    }
+
+    fn interrupt_claim(&mut self, number: u32, edge: bool) {
+        assert!(self.interrupt_exists(number) && self.interrupt_allows(number, edge), "line {number} is claimed");
+    }
 
     fn interrupt_exists(&self, number: u32) -> bool {
         number == TIMER_INTERRUPT || u64::from(number) < DOORBELLS || (32..INTERRUPT_LINES).contains(&number)

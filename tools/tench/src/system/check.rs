@@ -6,6 +6,7 @@ use std::ops::Range;
 use miette::Result;
 use tench_abi::Powers;
 use tench_abi::layout::slot;
+use tench_abi::object::{FIRST_DEVICE_LINE, LINES};
 use tench_system::{Capability, Cores, DEFAULT_PRIORITY, Device, FORMS, MAX_SHARES, MAX_WEIGHT, SIZES, Share};
 use toml::{Spanned, Value};
 
@@ -87,10 +88,11 @@ impl Checker<'_> {
         let kernel = self.package("kernel", &text.kernel);
         let init = self.package("init", &text.init);
         let memory = self.shares(&text.cores.memory);
+        let lines = self.lines(&text.cores.lines);
         let programs: Vec<Program> = text.program.iter().map(|program| self.program(program.get_ref())).collect();
         self.unique(text, &programs);
         self.relations(text, &programs);
-        System { name: name.to_owned(), kernel, init, memory, programs }
+        System { name: name.to_owned(), kernel, init, memory, lines, programs }
     }
 
     fn program(&mut self, text: &text::Program) -> Program {
@@ -195,7 +197,15 @@ impl Checker<'_> {
 
     fn cores(&mut self, value: Option<&Spanned<Value>>) -> Cores {
         let Some(value) = value else { return Cores::First };
-        let allowed = Cores::NAMES.map(|(name, _)| format!("{name:?}")).join(", ");
+        let names = Cores::NAMES.map(|(name, _)| format!("{name:?}")).join(", ");
+        let allowed = format!("{names}, or a core's number from 0 to {}", MAX_SHARES - 1);
+        if let Value::Integer(number) = value.get_ref() {
+            let number = u8::try_from(*number).ok().filter(|number| usize::from(*number) < MAX_SHARES);
+            if number.is_none() {
+                self.wrong("cores", value, &allowed);
+            }
+            return number.filter(|number| *number > 0).map_or(Cores::First, Cores::Only);
+        }
         let text = self.string("cores", value, &allowed);
         let found = Cores::NAMES.into_iter().find(|(name, _)| *name == text);
         if found.is_none() && !text.is_empty() {
@@ -246,6 +256,35 @@ impl Checker<'_> {
             text.unwrap_or_default()
         });
         shares.collect()
+    }
+
+    /// Returns the core of each line, from lists of lines, one for each core.
+    fn lines(&mut self, lists: &[Spanned<Vec<Spanned<Value>>>]) -> BTreeMap<u32, u8> {
+        if let Some(list) = lists.get(MAX_SHARES) {
+            let message = format!("`lines` says something of {} cores", lists.len());
+            self.mistake(list.span(), message, format!("at most {MAX_SHARES} cores"));
+        }
+        let mut owners = BTreeMap::new();
+        for (core, list) in (0..).zip(lists.iter().take(MAX_SHARES)) {
+            for value in list.get_ref() {
+                let Some(line) = self.line(value) else { continue };
+                if let Some(owner) = owners.insert(line, core) {
+                    let message = format!("`lines` gives line {line} to core {core}, and to core {owner} before");
+                    self.mistake(value.span(), message, "one core for each line");
+                }
+            }
+        }
+        owners
+    }
+
+    fn line(&mut self, value: &Spanned<Value>) -> Option<u32> {
+        let allowed = format!("lines of devices, from {FIRST_DEVICE_LINE} to {}", LINES - 1);
+        let line = value.get_ref().as_integer().and_then(|line| usize::try_from(line).ok());
+        let line = line.filter(|line| (FIRST_DEVICE_LINE..LINES).contains(line));
+        if line.is_none() {
+            self.wrong("lines", value, &allowed);
+        }
+        line.map(|line| line as u32)
     }
 
     fn name(&mut self, value: &Spanned<Value>) -> String {
@@ -405,6 +444,17 @@ impl Checker<'_> {
                         let message = format!("`capabilities` has {capability:?}, but no server has that name");
                         self.mistake(value.span(), message, services(&servers));
                     }
+                    Some(Capability::Device(_) | Capability::Interrupt(_))
+                        if matches!(program.cores, Cores::Every | Cores::Several) =>
+                    {
+                        let message =
+                            format!("`capabilities` has {capability:?}, but this program is on several cores");
+                        self.mistake(value.span(), message, "programs of one core, to which the device belongs");
+                    }
+                    Some(Capability::Service(server)) if !is_reached(server, program, programs) => {
+                        let message = format!("`capabilities` has {capability:?}, but that server is on another core");
+                        self.mistake(value.span(), message, "servers of the same core; others are found by name");
+                    }
                     Some(Capability::Untyped | Capability::Device(_) | Capability::Interrupt(_)) => {
                         if let Some(owner) = given.insert(capability, &program.name) {
                             let message = format!("`capabilities` has {capability:?}, which {owner} has already");
@@ -416,6 +466,12 @@ impl Checker<'_> {
             }
         }
     }
+}
+
+/// Returns whether a program is on the same core as this server, if the server is on one with a number.
+fn is_reached(server: &str, program: &Program, programs: &[Program]) -> bool {
+    let server = programs.iter().find(|candidate| candidate.name == server);
+    server.is_none_or(|server| !matches!(server.cores, Cores::Only(_)) || server.cores == program.cores)
 }
 
 /// Returns the services that can be named, for messages.

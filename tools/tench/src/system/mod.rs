@@ -9,6 +9,7 @@ mod mistake;
 mod tests;
 mod text;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use miette::Result;
@@ -29,6 +30,8 @@ pub struct System {
     pub init: String,
     /// Share of the memory of each core, from the first on, each parsed by `tench_system::Share::from_text`.
     pub memory: Vec<String>,
+    /// Core of each interrupt line that the first core does not have.
+    pub lines: BTreeMap<u32, u8>,
     /// The programs, in start order.
     pub programs: Vec<Program>,
 }

@@ -55,6 +55,7 @@ fn a_good_description_survives_encoding() {
         init = "tench-init"
         [cores]
         memory = [3, "96M", 1]
+        lines = [[40], [34, 48], [], [319]]
         [[program]]
         name = "mem"
         package = "tench-mem"
@@ -67,6 +68,7 @@ fn a_good_description_survives_encoding() {
         package = "tench-shell"
         start = true
         ceiling = 150
+        cores = 3
         powers = ["power", "memory"]
         arguments = ["-x", "two words"]
         environment = ["A=b=c"]
@@ -74,7 +76,9 @@ fn a_good_description_survives_encoding() {
     "#;
     let packages = packages();
     let mut system = check("good", "good.toml", text, &Surroundings { root: manifest(), packages: &packages }).unwrap();
+    assert_eq!(system.lines, BTreeMap::from([(34, 1), (40, 0), (48, 1), (319, 3)]));
     assert_eq!(system.programs[0].ceiling, 200);
+    assert_eq!(system.programs[1].cores, Cores::Only(3));
     assert_eq!(system.programs[1].path, "bin/shell");
     system.set_arguments("mem", &["--all".to_owned()]);
 

@@ -21,6 +21,8 @@ pub struct System {
 pub struct Cores {
     #[serde(default)]
     pub memory: Vec<Spanned<Value>>,
+    #[serde(default)]
+    pub lines: Vec<Spanned<Vec<Spanned<Value>>>>,
 }
 
 #[derive(Deserialize)]

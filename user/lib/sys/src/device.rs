@@ -31,9 +31,9 @@ pub enum Trigger {
 }
 
 impl Cap<InterruptControl> {
-    /// Makes the capability to an interrupt line, in an empty slot.
-    /// Errors: `InvalidInterrupt`, `InvalidArgument` (not a doorbell line, for [`Trigger::Doorbell`]), `Busy` (it was
-    /// made before), `SlotOccupied`, `NoSuchSlot`.
+    /// Makes the capability to an interrupt line of this core, in an empty slot.
+    /// Errors: `InvalidInterrupt`, `InvalidArgument` (not a doorbell line, for [`Trigger::Doorbell`]; beyond the first
+    /// core, another trigger than the device tree's), `Busy` (it was made before), `SlotOccupied`, `NoSuchSlot`.
     pub fn get(self, number: u64, trigger: Trigger, slot: CapAddress) -> Result<Cap<Interrupt>, Error> {
         let flags = match trigger {
             Trigger::Level => 0,

@@ -27,19 +27,22 @@ pub enum Device {
     Uart,
     /// The real-time clock.
     Clock,
+    /// The general-purpose pins.
+    Pins,
     /// The virtio transport with this number, counted in ascending order of addresses.
     Virtio(u8),
 }
 
 impl Device {
     /// Names of devices, for messages.
-    pub const NAMES: &'static [&'static str] = &["uart", "rtc", "virtio0 to virtio31"];
+    pub const NAMES: &'static [&'static str] = &["uart", "rtc", "gpio", "virtio0 to virtio31"];
 
     /// Returns the device that a description calls `name`.
     pub fn from_name(name: &str) -> Option<Device> {
         match name {
             "uart" => Some(Device::Uart),
             "rtc" => Some(Device::Clock),
+            "gpio" => Some(Device::Pins),
             _ => {
                 let number = name.strip_prefix("virtio")?;
                 let number: u8 = number.parse().ok().filter(|&parsed| parsed < 32 && is_plain(number))?;
@@ -53,6 +56,7 @@ impl Device {
         match self {
             Device::Uart => "arm,pl011",
             Device::Clock => "arm,pl031",
+            Device::Pins => "arm,pl061",
             Device::Virtio(_) => "virtio,mmio",
         }
     }
@@ -60,7 +64,7 @@ impl Device {
     /// Returns the device's number among the nodes with that string, counted in ascending order of addresses.
     pub const fn position(self) -> usize {
         match self {
-            Device::Uart | Device::Clock => 0,
+            Device::Uart | Device::Clock | Device::Pins => 0,
             Device::Virtio(number) => number as usize,
         }
     }

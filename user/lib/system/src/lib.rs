@@ -37,7 +37,7 @@ pub const NO_QUOTA: u64 = u64::MAX;
 pub const ARCHIVE_PATH: &str = "etc/system";
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TSYS");
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 #[derive(Serialize, Deserialize)]
 struct Header<'a> {
@@ -70,10 +70,12 @@ pub enum Cores {
     Every,
     /// Every core, if there are several.
     Several,
+    /// The core with this number, if there is one.
+    Only(u8),
 }
 
 impl Cores {
-    /// Names of the values in a description, in order.
+    /// Names of the values in a description that are not numbers, in order.
     pub const NAMES: [(&'static str, Cores); 3] =
         [("first", Cores::First), ("every", Cores::Every), ("several", Cores::Several)];
 
@@ -83,6 +85,7 @@ impl Cores {
             Cores::First => core == 0,
             Cores::Every => true,
             Cores::Several => count > 1,
+            Cores::Only(number) => core == number as u64,
         }
     }
 }
@@ -208,7 +211,7 @@ impl Program<'_> {
     /// Returns whether it is a server that runs on each core, if there are several: then its name refers to that of the
     /// same core.
     pub fn is_on_each_core(&self) -> bool {
-        self.server && !matches!(self.cores, Cores::First)
+        self.server && matches!(self.cores, Cores::Every | Cores::Several)
     }
 }
 

@@ -61,6 +61,15 @@ fn a_server_is_on_the_first_core_only_or_on_each() {
         let program = Program { cores, ..hello };
         assert!(!program.is_on_each_core() && !program.is_absent_elsewhere());
     }
+    let of_one = Program { cores: Cores::Only(3), ..mem };
+    assert!(!of_one.is_on_each_core() && !of_one.is_absent_elsewhere());
+}
+
+#[test]
+fn a_program_of_one_core_is_started_there_if_the_core_exists() {
+    for (core, count, is_started) in [(0, 1, false), (0, 4, false), (2, 4, true), (3, 4, false)] {
+        assert_eq!(Cores::Only(2).contain(core, count), is_started, "core {core} of {count}");
+    }
 }
 
 #[test]

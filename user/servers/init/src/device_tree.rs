@@ -22,7 +22,7 @@ pub struct DeviceResources {
 }
 
 /// First number of interrupts that all cores share.
-const FIRST_SHARED: u32 = 32;
+const FIRST_SHARED: u32 = tench_abi::object::FIRST_DEVICE_LINE as u32;
 /// First number of interrupts that are private to a core.
 const FIRST_PRIVATE: u32 = 16;
 /// Trigger types of the interrupt controller's third cell that mean an edge: rising or falling.

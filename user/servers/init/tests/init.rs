@@ -24,6 +24,12 @@ fn the_real_time_clock_is_found() {
 }
 
 #[test]
+fn the_general_purpose_pins_are_found() {
+    let resources = DeviceResources { address: 0x903_0000, size: 0x1000, interrupt: 39, edge: false };
+    assert_eq!(tree().find(Device::Pins), Some(resources));
+}
+
+#[test]
 fn virtio_transports_are_counted_by_address() {
     for number in 0..32 {
         let address = 0xa00_0000 + u64::from(number) * 0x200;

@@ -54,7 +54,6 @@ mod turns;
 mod waits;
 
 use alloc::format;
-use core::fmt::Debug;
 
 use tench::abi::Powers;
 use tench::abi::layout::slot;
@@ -69,7 +68,7 @@ use tench_monitor_interface::Monitor;
 pub use client::run as client;
 pub use turns::beat_for_ever as beat;
 
-use crate::case::{Failure, Outcome};
+use crate::case::{Failure, Outcome, said};
 
 /// Exit code of an attack that gained nothing.
 pub const HELD: u64 = 100;
@@ -282,15 +281,6 @@ fn held(procs: Procs, process: u64) -> Outcome {
             Err(Failure::new(format!("something was gained, at line {}", detail - LINES)))
         }
         (state, detail) => Err(Failure::new(format!("it ended otherwise: {state:?}, {detail}"))),
-    }
-}
-
-/// Returns the result; fails with the reason if the request was refused.
-#[track_caller]
-fn said<T, E: Debug>(result: Result<T, E>) -> Outcome<T> {
-    match result {
-        Ok(result) => Ok(result),
-        Err(error) => Err(Failure::new(format!("unexpectedly refused: {error:?}"))),
     }
 }
 
