@@ -11,7 +11,7 @@ use tench_arch_host::Host;
 use tench_arch_host::host::CORES;
 use tench_arch_host::machine::{DEVICE, FREE};
 use tench_arch_host::memory::RAM_START;
-use tench_kernel::scattered::is_scattered;
+use tench_kernel::mapping::scattered::is_scattered;
 use tench_kernel::slot::flag;
 use tench_kernel::thread::Thread;
 use tench_kernel::{Arch, Cap, Kernel, Ref};

@@ -25,11 +25,12 @@
 
 use tench_abi::{Error, Kind, Rights};
 
-use crate::entry::{Outcome, argument, capability};
-use crate::object::{PageTable, Ref, SchedulingContext};
-use crate::slot::{SlotRef, flag};
-use crate::thread::{Binding, Thread};
-use crate::{Arch, Kernel, helping, kernel_object, preemption_point, scheduler};
+use crate::object::Ref;
+use crate::page_table::PageTable;
+use crate::slot::SlotRef;
+use crate::syscall::{Outcome, argument, capability};
+use crate::thread::Thread;
+use crate::{Arch, Kernel, helping, preemption_point, scheduler, scheduling_context, syscall};
 
 /// Maximum number of members visited between two preemption points, including the threads that they help.
 const BATCH: u32 = 6;
@@ -95,7 +96,7 @@ fn root_of<A: Arch>(k: &mut Kernel<A>, space: SlotRef) -> Option<Ref<PageTable>>
 /// Moves a thread to this account from the one to which it belongs, if any.
 pub fn join<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, account: Option<Ref<PageTable>>) {
     leave(k, thread);
-    if let Some(context) = own_context(k, thread) {
+    if let Some(context) = scheduling_context::of_thread(k, thread) {
         let c = k.get(context);
         c.accounted = c.consumed;
     }
@@ -139,20 +140,9 @@ pub fn leave<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// Returns the scheduling context that is bound to a thread, whichever threads run on it.
-pub fn own_context<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<SchedulingContext>> {
-    let cap = &k.get(thread).bindings[Binding::Scheduling as usize].cap;
-    // A slot without `EMBEDDED` was unbound, and holds a capability that is being deleted.
-    if cap.kind as u8 != Kind::SchedulingContext as u8 || cap.flags & flag::EMBEDDED == 0 {
-        return None;
-    }
-    // SAFETY: a live capability of this kind names such an object.
-    unsafe { Ref::at(cap.object) }
-}
-
 /// Moves the time that a thread's own scheduling context has consumed to the thread's account.
 pub fn transfer_time<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    let Some(context) = own_context(k, thread) else { return };
+    let Some(context) = scheduling_context::of_thread(k, thread) else { return };
     let current = k.current();
     if k.get(current).scheduling == Some(context) {
         scheduler::charge(k);
@@ -236,7 +226,7 @@ fn visit<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Res
 pub fn open<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let table = capability::<A, PageTable>(k, caller, Kind::PageTable, Rights::WRITE)?;
     let authority = argument(k, caller, 1);
-    kernel_object::whole(k, authority)?;
+    syscall::whole(k, authority)?;
     let t = k.get(table);
     if t.level != 0 {
         return Err(Error::WrongType);

@@ -15,7 +15,9 @@ use tench_abi::object::{NODE_BITS, NODE_SLOTS, PAGE_TABLE_BITS, SCHEDULING_CONTE
 use tench_abi::{CapAddress, Kind};
 
 use crate::kernel::{NEVER, State};
-use crate::object::{PageTable, Ref, SchedulingContext, ShadowEntry};
+use crate::object::Ref;
+use crate::page_table::{PageTable, ShadowEntry};
+use crate::scheduling_context::SchedulingContext;
 use crate::slot::{Cap, SLOT_SHIFT, SlotRef, flag};
 use crate::thread::{THREAD_OFFSET, Thread};
 use crate::timers::Timers;

@@ -20,11 +20,10 @@
 use tench_abi::object::{NODE_BITS, NODE_SLOTS, SLOT_SIZE};
 use tench_abi::{Error, Kind, Rights};
 
-use crate::entry::{Outcome, argument};
 use crate::object::Ref;
 use crate::slot::{Cap, SECOND_LEVEL, Slot, SlotRef, flag};
 use crate::thread::Thread;
-use crate::{Arch, Kernel, delete, derivation, kernel_object, mapping};
+use crate::{Arch, Kernel, derivation, mapping};
 
 const _: () = assert!(Kind::Null as u8 == 0);
 
@@ -171,9 +170,19 @@ pub fn lookup_in<A: Arch>(k: &mut Kernel<A>, cspace: u64, address: u64, rights: 
     usable(k, slot)
 }
 
+/// Returns an entry of a root node that the running thread names.
+///
+/// # Errors
+/// `InvalidArgument` if there is no such entry; those of the CSpace argument.
+pub fn root_entry<A: Arch>(k: &mut Kernel<A>, cspace: u64, index: u64) -> Result<SlotRef, Error> {
+    let root = named_root(k, cspace, Rights::WRITE)?;
+    let entry = root.entry(index).ok_or(Error::InvalidArgument)?;
+    k.slot_at(entry.address()).ok_or(Error::InvalidArgument)
+}
+
 /// Returns the slot if it is empty.
 #[inline(always)]
-fn empty<A: Arch>(k: &mut Kernel<A>, slot: Option<SlotRef>) -> Result<SlotRef, Error> {
+pub(crate) fn check_empty<A: Arch>(k: &mut Kernel<A>, slot: Option<SlotRef>) -> Result<SlotRef, Error> {
     let slot = slot.ok_or(Error::NoSuchSlot)?;
     if k.slot(slot).cap.kind as u8 == Kind::Null as u8 { Ok(slot) } else { Err(Error::SlotOccupied) }
 }
@@ -185,7 +194,7 @@ fn empty<A: Arch>(k: &mut Kernel<A>, slot: Option<SlotRef>) -> Result<SlotRef, E
 pub fn destination<A: Arch>(k: &mut Kernel<A>, cspace: u64, address: u64) -> Result<SlotRef, Error> {
     let root = named_root(k, cspace, Rights::WRITE)?;
     let slot = root.slot(k, address).filter(|_| address != 0);
-    empty(k, slot)
+    check_empty(k, slot)
 }
 
 /// Returns an empty slot of a thread's own CSpace.
@@ -196,7 +205,7 @@ pub fn destination<A: Arch>(k: &mut Kernel<A>, cspace: u64, address: u64) -> Res
 pub fn destination_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Result<SlotRef, Error> {
     let root = root_of(k, thread);
     let slot = root.slot(k, address).filter(|_| address != 0);
-    empty(k, slot)
+    check_empty(k, slot)
 }
 
 /// Returns the first of `count` empty adjacent slots in one node.
@@ -238,7 +247,7 @@ pub fn duplicate(cap: &Cap) -> Cap {
 
 /// Returns a copy of the capability in a slot, if it can be copied.
 #[inline(always)]
-fn copyable<A: Arch>(k: &mut Kernel<A>, source: SlotRef) -> Result<Cap, Error> {
+pub(crate) fn copyable<A: Arch>(k: &mut Kernel<A>, source: SlotRef) -> Result<Cap, Error> {
     let cap = &k.slot(source).cap;
     if matches!(cap.kind, Kind::Untyped | Kind::Mapping) {
         return Err(Error::NotCopyable);
@@ -273,114 +282,4 @@ pub fn embed<A: Arch>(k: &mut Kernel<A>, source: SlotRef, binding: SlotRef) {
         cap.flags |= flag::EMBEDDED;
         derivation::insert_equal(k, source, binding, &cap);
     }
-}
-
-/// Performs `Copy`.
-pub fn copy_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let (source, destination) = source_and_destination(k, thread, Rights::READ)?;
-    copy_to(k, source, destination)?;
-    Ok(Outcome::Done)
-}
-
-/// Performs `Move`.
-pub fn move_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let (source, destination) = source_and_destination(k, thread, Rights::WRITE)?;
-    move_to(k, source, destination)?;
-    Ok(Outcome::Done)
-}
-
-/// Decodes the arguments that `Copy`, `Mint` and `Move` share.
-fn source_and_destination<A: Arch>(
-    k: &mut Kernel<A>,
-    thread: Ref<Thread>,
-    rights: Rights,
-) -> Result<(SlotRef, SlotRef), Error> {
-    let [source_cspace, source, destination_cspace, destination_address, ..] = k.get(thread).registers.x;
-    let source = lookup_in(k, source_cspace, source, rights)?;
-    let destination = destination(k, destination_cspace, destination_address)?;
-    Ok((source, destination))
-}
-
-/// Performs `Mint`.
-pub fn mint_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let (source, destination) = source_and_destination(k, thread, Rights::READ)?;
-    let (mask, badge) = (argument(k, thread, 4), argument(k, thread, 5));
-    let mut cap = copyable(k, source)?;
-    cap.rights &= mask as u8;
-    cap.update_flags();
-    if badge == 0 {
-        derivation::insert_equal(k, source, destination, &cap);
-        return Ok(Outcome::Done);
-    }
-    if !matches!(cap.kind, Kind::Endpoint | Kind::Notification | Kind::Kernel) || cap.badge != 0 {
-        return Err(Error::InvalidArgument);
-    }
-    cap.badge = badge;
-    cap.flags |= flag::BADGE_ORIGIN;
-    derivation::insert_child(k, destination, cap);
-    Ok(Outcome::Done)
-}
-
-/// Performs `Identify`.
-pub fn identify<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let (cspace, address) = (argument(k, thread, 0), argument(k, thread, 1));
-    let is_reported = kernel_object::may_see_addresses(k, thread, 2)?;
-    let slot = slot_in(k, cspace, address, Rights::READ)?;
-    let cap = k.slot(slot).cap;
-    let rights = if cap.flags & flag::ZOMBIE == 0 { cap.rights } else { 0 };
-    let physical = match cap.kind {
-        Kind::Untyped | Kind::Frame if is_reported => k.physical(cap.object),
-        Kind::Mapping if is_reported && rights != 0 => mapping::physical(k, &cap),
-        Kind::Interrupt | Kind::Doorbell => cap.object as u64,
-        _ => 0,
-    };
-    let bits = if matches!(cap.kind, Kind::Mapping) { 0 } else { cap.size_bits };
-    let results = [cap.kind as u64, rights.into(), bits.into(), derivation::badge(&cap), physical];
-    Ok(Outcome::results(k, thread, &results))
-}
-
-/// Returns the entry of a root node that `x0` and `x1` name.
-fn root_entry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<SlotRef, Error> {
-    let (cspace, index) = (argument(k, thread, 0), argument(k, thread, 1));
-    let root = named_root(k, cspace, Rights::WRITE)?;
-    let entry = root.entry(index).ok_or(Error::InvalidArgument)?;
-    k.slot_at(entry.address()).ok_or(Error::InvalidArgument)
-}
-
-/// Performs `NodeInstall`.
-pub fn node_install<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let entry = root_entry(k, thread)?;
-    let address = argument(k, thread, 2);
-    let node = lookup(k, address)?;
-    let cap = &k.slot(node).cap;
-    if !is_second_level(cap) {
-        return Err(Error::WrongType);
-    }
-    if !cap.allows(Rights::WRITE) {
-        return Err(Error::MissingRights);
-    }
-    empty(k, Some(entry))?;
-    derivation::replace(k, node, entry);
-    Ok(Outcome::Done)
-}
-
-/// Performs `NodeRemove`. A node whose deletion was interrupted can be removed as well, so that its deletion can be
-/// completed.
-pub fn node_remove<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let entry = root_entry(k, thread)?;
-    let cap = &k.slot(entry).cap;
-    let (kind, zombie) = (cap.kind, cap.flags & flag::ZOMBIE != 0);
-    match kind {
-        Kind::CapNode => {}
-        Kind::Null => return Err(Error::NoSuchSlot),
-        _ => return Err(Error::WrongType),
-    }
-    let address = argument(k, thread, 2);
-    let destination = destination(k, 0, address)?;
-    if zombie {
-        delete::containers::relocate(k, entry, destination);
-    } else {
-        derivation::replace(k, entry, destination);
-    }
-    Ok(Outcome::Done)
 }

@@ -13,15 +13,20 @@ mod past_exports;
 
 use tench_abi::{Error, Kind, Rights};
 
-use crate::entry::{Outcome, argument};
-use crate::mapping::Mapping;
-use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
+use crate::address_space::tables;
+use crate::endpoint::Endpoint;
+use crate::mapping::{Mapping, scattered};
+use crate::notification::Notification;
+use crate::object::Ref;
 use crate::preemption_point::Passed;
+use crate::reply::Reply;
+use crate::scheduling_context::SchedulingContext;
 use crate::slot::{Cap, Slot, SlotRef, flag};
+use crate::syscall::{Outcome, argument};
 use crate::thread::Thread;
 use crate::{
-    Arch, Kernel, cspace, derivation, endpoint, interrupt, kernel_object, mapping, notification, page_table,
-    preemption_point, reply, scattered, scheduling_context, thread,
+    Arch, Kernel, cspace, derivation, endpoint, interrupt, mapping, notification, preemption_point, reply,
+    scheduling_context, syscall, thread,
     tree::{self, runs},
 };
 
@@ -110,7 +115,7 @@ impl PreemptionPoints {
 
 /// Performs `Delete`.
 pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let sees_addresses = kernel_object::may_see_addresses(k, thread, 2)?;
+    let sees_addresses = syscall::may_see_addresses(k, thread, 2)?;
     let (cspace, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let slot = full_slot(k, cspace, address)?;
     let deleted = match at_once::<_, false>(k, slot) {
@@ -517,7 +522,7 @@ fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bo
     match kind {
         Kind::Frame => unmap_one(k, slot, budget),
         Kind::Mapping => mapping::finalise(k, slot),
-        Kind::PageTable => end_of(object, |object| page_table::finalise(k, object)),
+        Kind::PageTable => end_of(object, |object| tables::finalise(k, object)),
         Kind::Endpoint => end_of(object, |object| endpoint::finalise(k, object)),
         Kind::Reply => end_of(object, |object| reply::finalise(k, object)),
         Kind::Notification => end_of(object, |object| notification::finalise(k, object)),

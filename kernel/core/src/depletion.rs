@@ -14,7 +14,8 @@
 //! runs on another context, if another thread helps it ([`helping`](crate::helping)), or not at all.
 
 use crate::kernel::NEVER;
-use crate::object::{Ref, SchedulingContext};
+use crate::object::Ref;
+use crate::scheduling_context::SchedulingContext;
 use crate::thread::{Thread, ThreadState, blocker};
 use crate::{Arch, Kernel, fault, scheduler, scheduling_context, timers};
 

@@ -5,16 +5,40 @@ pub mod queue;
 use tench_abi::message::{IpcBuffer, MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
 use tench_abi::{Error, Kind, Rights, Tag};
 
-use crate::entry::{Outcome, argument, clear};
 use crate::helping::heights;
 use crate::ipc_buffer::Buffer;
-use crate::object::{Endpoint, Notification, Ref, Reply};
+use crate::notification::Notification;
+use crate::object::Ref;
+use crate::reply::Reply;
 use crate::slot::SlotRef;
+use crate::syscall::{Outcome, argument, clear};
 use crate::thread::{Purpose, Thread, ThreadState, blocker};
 use crate::{
     Arch, Kernel, cspace, derivation, fault, helping, notification, preemption_point, reply, scheduler, timers,
 };
 use queue::{Waiting, enqueue_receiver, enqueue_sender, first_sender, unqueue_receiver, waiting};
+
+/// A rendezvous point for messages: a queue of senders or a queue of receivers, never both.
+///
+/// `head` is 0 (no thread waits), the address of the first sender (the root of a [heap](crate::heap)), or the address
+/// of the first receiver plus 1, so that the fast path tests one bit to find a receiver. `tail` is the address of the
+/// last receiver, or of the sender behind which the next sender of the same rank is linked, or 0 if there is none. It
+/// has no meaning while `head` is 0.
+#[derive(Default)]
+#[repr(C, align(32))]
+pub struct Endpoint {
+    /// Head of the queue, encoded as described for the type.
+    pub head: usize,
+    /// Tail of the queue, as described for the type.
+    pub tail: usize,
+    /// [Number](crate::Arch::number) of the thread that serves the endpoint and is helped by the first sender; 0 for
+    /// none ([`queue::server`](crate::endpoint::queue::server)).
+    pub server: u32,
+    /// Number of senders that help, by [height](crate::helping::heights): 0, 1, and 2 or more.
+    pub helpers: [u32; 3],
+}
+
+const _: () = assert!(size_of::<Endpoint>() == 1 << tench_abi::object::ENDPOINT_BITS);
 
 /// Checks a message on the sender's side, before anything is written.
 pub fn check_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag, may_grant: bool) -> Result<(), Error> {

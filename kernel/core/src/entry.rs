@@ -5,115 +5,16 @@
 
 use tench_abi::fault::{Class, Report};
 use tench_abi::object::entry_path;
-use tench_abi::{Error, Kind, Operation, Rights};
+use tench_abi::{Error, Operation};
 
+use crate::address_space::{frames, protection, scattered, tables};
 use crate::object::Ref;
-use crate::slot::SlotRef;
+use crate::syscall::{Outcome, argument, clear};
 use crate::thread::{Thread, blocker};
 use crate::{
-    Arch, Kernel, account, cspace, delete, endpoint, fast, fault, frame, interrupt, latency_tracer, mapping,
-    notification, page_table, remote, reply, scattered, scheduler, scheduling_context, thread, untyped,
+    Arch, Kernel, account, capabilities, configuration, delete, endpoint, fast, fault, interrupt, kernel_object,
+    latency_tracer, notification, page_table, remote, reply, scheduler, scheduling_context, thread, untyped,
 };
-
-/// The effect of a system call on its thread's registers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// Success without results: the caller clears `x0`..`x10`.
-    Done,
-    /// The registers are complete, or a later operation completes them.
-    Written,
-}
-
-impl Outcome {
-    /// Writes a success with these results (at most 8) from `x1` on, and clears the rest of `x0`..`x10`.
-    pub fn results<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, values: &[u64]) -> Outcome {
-        let x = &mut k.get(thread).registers.x;
-        clear(x);
-        for (register, value) in x[1..].iter_mut().zip(values) {
-            *register = *value;
-        }
-        Outcome::Written
-    }
-}
-
-/// Number of result registers: `x0`..`x10`.
-const RESULT_REGISTERS: usize = 11;
-
-/// Clears the result registers.
-#[inline(always)]
-pub fn clear(x: &mut [u64; 31]) {
-    let first = x.as_mut_ptr().cast::<u128>();
-    debug_assert!(first.is_aligned(), "registers are what a thread begins with");
-    let clear_two = |pair: usize| {
-        // SAFETY: two of the registers.
-        let two = unsafe { first.add(pair) };
-        // SAFETY: as above, and they are aligned. Volatile, because the compiler would call a routine that fills
-        // memory, which for so few words takes five times as long.
-        unsafe { two.write_volatile(0) };
-    };
-    // Not a loop, which takes as many instructions again.
-    const _: () = assert!(RESULT_REGISTERS == 11);
-    clear_two(0);
-    clear_two(1);
-    clear_two(2);
-    clear_two(3);
-    clear_two(4);
-    x[RESULT_REGISTERS - 1] = 0;
-}
-
-/// Returns argument `i` of the system call, unchecked: register `x(i)`.
-#[inline(always)]
-pub fn argument<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, i: usize) -> u64 {
-    k.get(thread).registers.x[i]
-}
-
-/// Returns the slot that `x0` names, if its capability is of this kind and has these rights.
-#[inline(always)]
-pub fn capability_slot<A: Arch>(
-    k: &mut Kernel<A>,
-    thread: Ref<Thread>,
-    kind: Kind,
-    rights: Rights,
-) -> Result<SlotRef, Error> {
-    let address = argument(k, thread, 0);
-    slot_at(k, address, kind, rights)
-}
-
-/// Returns the slot at an address in the running thread's CSpace, if its capability is of this kind and has these
-/// rights.
-#[inline(never)]
-pub fn slot_at<A: Arch>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rights) -> Result<SlotRef, Error> {
-    let thread = k.current();
-    let slot = cspace::find(k, thread, address)?;
-    let cap = &k.slot(slot).cap;
-    if cap.kind != kind {
-        return Err(Error::WrongType);
-    }
-    if !cap.allows(rights) {
-        return Err(Error::MissingRights);
-    }
-    Ok(slot)
-}
-
-/// Returns the object that `x0` names. `T` is the type that belongs to `kind`.
-#[inline(always)]
-pub fn capability<A: Arch, T>(
-    k: &mut Kernel<A>,
-    thread: Ref<Thread>,
-    kind: Kind,
-    rights: Rights,
-) -> Result<Ref<T>, Error> {
-    let address = argument(k, thread, 0);
-    capability_at(k, address, kind, rights)
-}
-
-/// Returns the object of the capability at an address in the running thread's CSpace. `T` is the type that belongs to
-/// `kind`.
-pub fn capability_at<A: Arch, T>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rights) -> Result<Ref<T>, Error> {
-    let slot = slot_at(k, address, kind, rights)?;
-    // SAFETY: a live capability of `kind` names an object of the type that goes with it.
-    unsafe { Ref::at(k.slot(slot).cap.object) }.ok_or(Error::InvalidCapability)
-}
 
 /// Performs a system call of the running thread, whose `x0`..`x12` are saved. Returns the thread that runs next.
 pub fn system_call<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
@@ -159,27 +60,27 @@ impl<A: Arch> Table<A> {
         table[Operation::UntypedQuery as usize] = untyped::query::<A>;
         table[Operation::UntypedSplit as usize] = untyped::split::split::<A>;
         table[Operation::UntypedChildren as usize] = untyped::children::children::<A>;
-        table[Operation::Copy as usize] = cspace::copy_call::<A>;
-        table[Operation::Mint as usize] = cspace::mint_call::<A>;
-        table[Operation::Move as usize] = cspace::move_call::<A>;
+        table[Operation::Copy as usize] = capabilities::copy_call::<A>;
+        table[Operation::Mint as usize] = capabilities::mint_call::<A>;
+        table[Operation::Move as usize] = capabilities::move_call::<A>;
         table[Operation::Delete as usize] = delete::delete_call::<A>;
         table[Operation::Revoke as usize] = delete::revoke_call::<A>;
         table[Operation::DeletePart as usize] = delete::delete_part_call::<A>;
         table[Operation::RevokePart as usize] = delete::revoke_part_call::<A>;
-        table[Operation::Identify as usize] = cspace::identify::<A>;
-        table[Operation::NodeInstall as usize] = cspace::node_install::<A>;
-        table[Operation::NodeRemove as usize] = cspace::node_remove::<A>;
-        table[Operation::FrameMap as usize] = frame::map_call::<A>;
-        table[Operation::MappingProtect as usize] = mapping::protect::<A>;
-        table[Operation::MappingQuery as usize] = mapping::query::<A>;
+        table[Operation::Identify as usize] = capabilities::identify::<A>;
+        table[Operation::NodeInstall as usize] = capabilities::node_install::<A>;
+        table[Operation::NodeRemove as usize] = capabilities::node_remove::<A>;
+        table[Operation::FrameMap as usize] = frames::map_call::<A>;
+        table[Operation::MappingProtect as usize] = protection::protect::<A>;
+        table[Operation::MappingQuery as usize] = protection::query::<A>;
         table[Operation::FrameScatter as usize] = scattered::make::<A>;
         table[Operation::MappingSet as usize] = scattered::set::<A>;
         table[Operation::MappingClone as usize] = scattered::clone::<A>;
-        table[Operation::PageTableMap as usize] = page_table::map::<A>;
-        table[Operation::PageTableUnmap as usize] = page_table::unmap::<A>;
-        table[Operation::ThreadConfigure as usize] = thread::binding::configure::<A>;
-        table[Operation::ThreadBind as usize] = thread::binding::bind::<A>;
-        table[Operation::ThreadFaults as usize] = thread::binding::faults::<A>;
+        table[Operation::PageTableMap as usize] = tables::map::<A>;
+        table[Operation::PageTableUnmap as usize] = tables::unmap::<A>;
+        table[Operation::ThreadConfigure as usize] = configuration::configure::<A>;
+        table[Operation::ThreadBind as usize] = configuration::bind::<A>;
+        table[Operation::ThreadFaults as usize] = configuration::faults::<A>;
         table[Operation::ThreadResume as usize] = thread::control::resume_call::<A>;
         table[Operation::ThreadSuspend as usize] = thread::control::suspend_call::<A>;
         table[Operation::ThreadReadRegisters as usize] = thread::control::read_registers::<A>;
@@ -187,7 +88,7 @@ impl<A: Arch> Table<A> {
         table[Operation::ThreadReadFloat as usize] = thread::control::read_float::<A>;
         table[Operation::ThreadWriteFloat as usize] = thread::control::write_float::<A>;
         table[Operation::ThreadQuery as usize] = thread::control::query::<A>;
-        table[Operation::ThreadServe as usize] = thread::binding::serve::<A>;
+        table[Operation::ThreadServe as usize] = configuration::serve::<A>;
         table[Operation::UpcallReturn as usize] = fault::upcall_return::<A>;
         table[Operation::SchedulingConfigure as usize] = scheduling_context::configure::<A>;
         table[Operation::SchedulingQuery as usize] = scheduling_context::query::<A>;
@@ -203,14 +104,14 @@ impl<A: Arch> Table<A> {
         table[Operation::KernelUnexport as usize] = remote::unexport::<A>;
         table[Operation::KernelImport as usize] = remote::import::<A>;
         table[Operation::KernelHolders as usize] = remote::holders::<A>;
-        table[Operation::KernelPowerOff as usize] = crate::kernel_object::power_off::<A>;
-        table[Operation::KernelPrint as usize] = crate::kernel_object::print::<A>;
-        table[Operation::KernelQuery as usize] = crate::kernel_object::query::<A>;
-        table[Operation::KernelIrqOff as usize] = crate::kernel_object::irq_off_intervals::<A>;
-        table[Operation::KernelMachine as usize] = crate::kernel_object::machine::<A>;
-        table[Operation::KernelStartCore as usize] = crate::kernel_object::start_core::<A>;
-        table[Operation::KernelCorePower as usize] = crate::kernel_object::core_power::<A>;
-        table[Operation::KernelCounters as usize] = crate::kernel_object::counters::<A>;
+        table[Operation::KernelPowerOff as usize] = kernel_object::power_off::<A>;
+        table[Operation::KernelPrint as usize] = kernel_object::print::<A>;
+        table[Operation::KernelQuery as usize] = kernel_object::query::<A>;
+        table[Operation::KernelIrqOff as usize] = kernel_object::irq_off_intervals::<A>;
+        table[Operation::KernelMachine as usize] = kernel_object::machine::<A>;
+        table[Operation::KernelStartCore as usize] = kernel_object::start_core::<A>;
+        table[Operation::KernelCorePower as usize] = kernel_object::core_power::<A>;
+        table[Operation::KernelCounters as usize] = kernel_object::counters::<A>;
         table
     };
 }
@@ -241,7 +142,7 @@ fn dispatch<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, 
 pub fn user_interrupt<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     if let Some((notification, bits)) = interrupt::serve(k) {
         let thread = k.current();
-        if let Some(waiter) = fast::wake(k, thread, notification, bits) {
+        if let Some(waiter) = fast::signals::wake(k, thread, notification, bits) {
             scheduler::hand_to(k, thread, waiter);
             return waiter;
         }
@@ -267,7 +168,7 @@ pub fn idle<A: Arch>(k: &mut Kernel<A>) {
 /// Handles an interrupt on behalf of the idle thread. Returns the thread that runs next.
 fn wake_somebody<A: Arch>(k: &mut Kernel<A>, idle: Ref<Thread>) -> Ref<Thread> {
     if let Some((notification, bits)) = interrupt::serve(k) {
-        if let Some(waiter) = fast::wake_alone(k, idle, notification, bits) {
+        if let Some(waiter) = fast::signals::wake_alone(k, idle, notification, bits) {
             scheduler::hand_to(k, idle, waiter);
             return waiter;
         }
@@ -292,8 +193,18 @@ pub fn space_was_missing<A: Arch>(k: &mut Kernel<A>) -> bool {
     page_table::load_shared(k, thread)
 }
 
-/// Handles a fault or foreign system call of the running thread, with all its registers saved. Returns the thread that
-/// runs next.
+/// Handles a fault or foreign system call of the running thread, with all its registers saved. The thread continues in
+/// its upcall, waits for its handler's reply, or stops. Returns the thread that runs next.
 pub fn exception<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Thread> {
-    fault::raise(k, class, report)
+    let thread = k.current();
+    k.get(thread).fault = report;
+    if k.get(thread).has_upcalls == 0 || !fault::upcall(k, thread, class, &report) {
+        if !matches!(class, Class::ForeignCall)
+            && let Some(handler) = fast::faults::fault(k, thread, class, &report)
+        {
+            return handler;
+        }
+        fault::raise(k, thread, class);
+    }
+    scheduler::leave(k)
 }

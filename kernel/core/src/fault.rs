@@ -7,29 +7,15 @@ use tench_abi::fault::{
 use tench_abi::message::REGISTER_WORDS;
 use tench_abi::{Error, Kind, Rights, Tag};
 
+use crate::endpoint::Endpoint;
 use crate::endpoint::rendezvous;
 use crate::ipc_buffer::Buffer;
-use crate::object::{Endpoint, Ref};
-use crate::thread::{Binding, Purpose, Thread, ThreadState, blocker, load_registers};
-use crate::{Arch, Kernel, account, fast, preemption_point, scheduler};
+use crate::object::Ref;
+use crate::thread::{Binding, Purpose, Thread, ThreadState, blocker};
+use crate::{Arch, Kernel, preemption_point, scheduling_context};
 
-/// Raises a fault of the running thread, whose registers have all been saved. The thread continues in its upcall, waits
-/// for its handler's reply, or stops. Returns the thread that runs next.
-pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Thread> {
-    let thread = k.current();
-    k.get(thread).fault = report;
-    if k.get(thread).has_upcalls == 0 || !upcall(k, thread, class, &report) {
-        if !matches!(class, Class::ForeignCall)
-            && let Some(handler) = fast::faults::fault(k, thread, class, &report)
-        {
-            return handler;
-        }
-        raise_slowly(k, thread, class);
-    }
-    scheduler::leave(k)
-}
-
-/// Raises a fault whose handler does not wait, or cannot run at once: the thread waits for the handler, or stops.
+/// Raises a fault of the running thread, for which no upcall begins and whose handler does not wait, or cannot run at
+/// once: the thread waits for the handler, or stops.
 ///
 /// First comes a preemption point, at which the fault consists only of saved registers and a report. If the thread is
 /// stopped there and given other registers, the fault is discarded; with the same registers the instruction is executed
@@ -39,7 +25,7 @@ pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Th
 /// wait ends before, it makes the call again once it is resumed.
 #[cold]
 #[inline(never)]
-fn raise_slowly<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) {
+pub fn raise<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) {
     if matches!(class, Class::ForeignCall) {
         let pc = &mut k.get(thread).registers.pc;
         *pc = pc.wrapping_sub(A::CALL_BYTES);
@@ -64,7 +50,7 @@ pub fn timeout<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if !is_handled(k, thread, class) {
         return;
     }
-    let is_own = account::own_context(k, thread) == Some(context);
+    let is_own = scheduling_context::of_thread(k, thread) == Some(context);
     let syndrome = if is_own { timeout_cause::OWN } else { timeout_cause::CALLER };
     let address = k.get(context).consumed;
     let instruction = k.get(thread).registers.pc;
@@ -82,7 +68,7 @@ pub fn timeout<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 /// commonest classes without coming here.)
 #[cold]
 #[inline(never)]
-fn upcall<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class, report: &Report) -> bool {
+pub fn upcall<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class, report: &Report) -> bool {
     let t = k.get(thread);
     let target = t.fault_targets[class as usize];
     if target.entry == 0 {
@@ -175,7 +161,7 @@ pub fn apply_reply<A: Arch>(
         && let Some(buffer) = Buffer::of(k, handler)
     {
         forget(k.get(thread));
-        load_registers(k, thread, buffer);
+        buffer.load_registers(k, thread);
         goes_on(k, thread);
     } else if lets_go_on(tag) {
         apply_resuming_reply(k, thread, handler, tag);
@@ -226,11 +212,11 @@ pub fn apply_resuming_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, han
 }
 
 /// Performs `UpcallReturn`: the thread continues with the registers in its IPC buffer.
-pub fn upcall_return<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<crate::entry::Outcome, Error> {
+pub fn upcall_return<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<crate::syscall::Outcome, Error> {
     let buffer = Buffer::of(k, thread).ok_or(Error::NoIpcBuffer)?;
     buffer.set_upcall_running(false);
-    load_registers(k, thread, buffer);
+    buffer.load_registers(k, thread);
     let pointer = k.get(thread).registers.thread_pointer;
     k.arch().set_thread_pointer(pointer);
-    Ok(crate::entry::Outcome::Written)
+    Ok(crate::syscall::Outcome::Written)
 }

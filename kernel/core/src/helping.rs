@@ -45,7 +45,9 @@ pub mod heights;
 use core::hint::cold_path;
 
 use crate::endpoint::queue;
-use crate::object::{Ref, Reply, SchedulingContext};
+use crate::object::Ref;
+use crate::reply::Reply;
+use crate::scheduling_context::SchedulingContext;
 use crate::thread::{HEIGHT_UNIT, Thread, ThreadState, blocker};
 use crate::{Arch, Kernel, depletion, scheduler};
 use heights::{MAX_HEIGHT, rejoin, take_height};

@@ -19,11 +19,30 @@
 use tench_abi::object::{DOORBELLS, LINES, line_flags};
 use tench_abi::{Error, Kind, Rights};
 
-use crate::entry::{Outcome, argument, capability_slot, slot_at};
-use crate::object::{InterruptLine, Notification, Ref};
+use crate::notification::Notification;
+use crate::object::Ref;
 use crate::slot::Cap;
+use crate::syscall::{Outcome, argument, capability_slot, slot_at};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, cspace, derivation, latency_tracer, notification, preemption_point, timers};
+
+/// The state of one interrupt line.
+#[derive(Clone, Copy, Default)]
+pub struct InterruptLine {
+    /// The notification to signal.
+    pub notification: Option<Ref<Notification>>,
+    /// Bits that an interrupt sets in the notification's word.
+    pub badge: u64,
+    /// Next line of the same notification, as its number plus 1; 0 if this is the last.
+    pub next: u16,
+    /// Previous line of the same notification, as its number plus 1; 0 if this is the first.
+    pub previous: u16,
+    /// Set while a capability for the line exists.
+    pub taken: bool,
+    /// Set if taking the line's signal acknowledges the interrupt. Such a line serves as a doorbell and has a bit in
+    /// [`Notification::held`].
+    pub automatic: bool,
+}
 
 /// Handles one pending interrupt, if there is one. Returns the notification to signal, and the bits.
 #[inline(always)]

@@ -10,7 +10,7 @@
 //! - A word is read once, by one load, and its value is passed on. The kernel never reads a field again after checking
 //!   it, nor reads back what it has written here.
 //! - A value that has to have a certain form gets it in the kernel's own copy, after it was read: a thread's flags
-//!   ([`load_registers`](crate::thread::load_registers)), a capability's address (looked up like an argument). A
+//!   ([`load_registers`](Buffer::load_registers)), a capability's address (looked up like an argument). A
 //!   message's number of words and capabilities comes from the tag, which travels in a register.
 //! - Any other value is acceptable. Words that change while they are copied arrive half old and half new, as if the
 //!   sender had written them so. A false `upcall_running` only means that the thread's own upcall is entered again, or
@@ -123,11 +123,16 @@ impl Buffer {
         unsafe { k.arch().copy(from, to, MAX_WORDS) };
     }
 
-    /// Copies registers from the buffer into a thread, unchanged. Any values are valid there.
+    /// Copies user registers from the buffer into a thread: general registers, stack pointer, program counter, and the
+    /// flags of the condition. Any other values are valid there.
+    #[inline(always)]
     pub fn load_registers<A: Arch>(self, k: &mut Kernel<A>, thread: Ref<Thread>) {
         let from = self.address + offset_of!(IpcBuffer, registers);
         let to = (&raw mut k.get(thread).registers).addr();
         // SAFETY: as in `store_registers`.
         unsafe { k.arch().copy(from, to, size_of::<Registers>() / size_of::<u64>()) };
+        let t = k.get(thread);
+        t.registers.flags &= 0xf000_0000;
+        t.full_restore = 1;
     }
 }

@@ -5,7 +5,8 @@ use core::marker::PhantomPinned;
 use tench_abi::object::{LINES, PRIORITIES};
 
 use crate::Arch;
-use crate::object::{InterruptLine, Ref};
+use crate::interrupt::InterruptLine;
+use crate::object::Ref;
 use crate::slot::{SLOT_SHIFT, Slot, SlotRef};
 use crate::thread::Thread;
 use crate::timers::Timers;

@@ -4,13 +4,13 @@
 //! badge say: so a program that may power the machine off need not be able to import memory.
 
 use tench_abi::object::Statistic;
-use tench_abi::{Error, Kind, Powers, Rights};
+use tench_abi::{Error, Powers, Rights};
 
-use crate::entry::{Outcome, argument, slot_at};
 use crate::object::Ref;
 use crate::preemption_point::{PREEMPTIBLE, Passed};
+use crate::syscall::{Outcome, argument};
 use crate::thread::Thread;
-use crate::{Arch, Kernel, latency_tracer, preemption_point, scheduler};
+use crate::{Arch, Kernel, latency_tracer, preemption_point, scheduler, syscall};
 
 /// Checks the kernel capability that `x0` names. Returns its badge.
 ///
@@ -18,35 +18,7 @@ use crate::{Arch, Kernel, latency_tracer, preemption_point, scheduler};
 /// `MissingRights` if it lacks one of `rights`, or has a badge with none of `powers`; those of [`slot_at`].
 fn authority<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, rights: Rights, powers: Powers) -> Result<u64, Error> {
     let address = argument(k, thread, 0);
-    permitted(k, address, rights, powers)
-}
-
-/// Checks the kernel capability at an address in the running thread's CSpace. Returns its badge.
-fn permitted<A: Arch>(k: &mut Kernel<A>, address: u64, rights: Rights, powers: Powers) -> Result<u64, Error> {
-    let slot = slot_at(k, address, Kind::Kernel, rights)?;
-    let badge = k.slot(slot).cap.badge;
-    if badge == 0 || Powers::of_badge(badge).intersects(powers) { Ok(badge) } else { Err(Error::MissingRights) }
-}
-
-/// Checks that an address in the running thread's CSpace names a kernel capability that permits everything: it has
-/// `WRITE`, and no badge.
-///
-/// # Errors
-/// `MissingRights`; those of [`slot_at`].
-pub fn whole<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<(), Error> {
-    permitted(k, address, Rights::WRITE, Powers::empty()).map(drop)
-}
-
-/// Returns whether the running thread may learn physical addresses: argument `number` names a kernel capability that
-/// permits it, or is 0.
-///
-/// # Errors
-/// `MissingRights` if the capability lacks `READ` or the power `MEMORY`; those of [`slot_at`].
-pub fn may_see_addresses<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, number: usize) -> Result<bool, Error> {
-    match argument(k, thread, number) {
-        0 => Ok(false),
-        address => permitted(k, address, Rights::READ, Powers::MEMORY).map(|_| true),
-    }
+    syscall::permitted(k, address, rights, powers)
 }
 
 /// Performs `KernelPowerOff`.

@@ -1,19 +1,31 @@
 //! The Tench kernel without the hardware: every object and every operation.
 //!
 //! The crate is generic over [`Arch`] and compiles for the host, where the same code is tested, fuzzed and compared
-//! with a model. Its modules:
+//! with a model. Its modules are layers: a module may name any type, but it calls functions only of lower layers. Those
+//! joined by `+` call each other, too. A test of the source reads this table.
 //!
 //! ```text
-//!   entry        decodes a trap into an operation, and decides which thread runs next
-//!   fast         the two message paths that matter most, checked first and short
-//!   endpoint, reply, notification, fault      messages
-//!   thread, scheduler, scheduling_context, helping, timers, account  which thread runs, and when
-//!   budget, depletion                         for how long
-//!   cspace, untyped, delete, frame, page_table  capabilities and memory
-//!   remote                                    remote capabilities: exported to and imported from other cores
-//!   derivation, tree, heap                    the ordered structures below them
-//!   kernel, object, slot                      the state, and how it is reached
+//!   entry                        a trap becomes an operation, a fault or an interrupt
+//!   fast                         the commonest cases: all checks come first, and few instructions
+//!   capabilities, configuration, untyped, remote, kernel_object       operations on objects of several kinds
+//!   boot                         the first process
+//!   delete                       how capabilities end, and objects with their last capability
+//!   address_space, thread        operations on page tables, frames and mappings; threads
+//!   account                      the threads of a process, and their time
+//!   endpoint + reply + notification + fault + interrupt                what threads wait for, and what ends their wait
+//!   + scheduler + preemption_point + helping + timers + depletion + scheduling_context    which of them runs, how long
+//!   syscall                      arguments and outcomes of system calls
+//!   cspace                       which capability an address names
+//!   mapping                      what is mapped in a page table
+//!   page_table                   page tables and address-space identifiers
+//!   derivation                   which capability was made from which
+//!   tree                         the ordered structure below
+//!   kernel, object, slot, arch   the state, and how it is reached
+//!   heap, budget, float, ipc_buffer, latency_tracer                    parts of it on their own
 //! ```
+//!
+//! Messages and time are one circle: a deadline ends a wait, a thread that waits lends its time to the one for which it
+//! waits, and a budget that is used up is a message to a handler.
 //!
 //! A system call is a function on [`Kernel`] that returns a result; its caller switches threads. All checks come first
 //! and write nothing.
@@ -22,9 +34,12 @@
 #![deny(missing_docs)]
 
 pub mod account;
+pub mod address_space;
 pub mod arch;
 pub mod boot;
 pub mod budget;
+pub mod capabilities;
+pub mod configuration;
 pub mod cspace;
 pub mod delete;
 pub mod depletion;
@@ -34,7 +49,6 @@ pub mod entry;
 pub mod fast;
 pub mod fault;
 pub mod float;
-pub mod frame;
 pub mod heap;
 pub mod helping;
 pub mod interrupt;
@@ -49,10 +63,10 @@ pub mod page_table;
 pub mod preemption_point;
 pub mod remote;
 pub mod reply;
-pub mod scattered;
 pub mod scheduler;
 pub mod scheduling_context;
 pub mod slot;
+pub mod syscall;
 pub mod thread;
 pub mod timers;
 pub mod tree;

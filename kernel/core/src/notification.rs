@@ -2,10 +2,31 @@
 
 use tench_abi::{Error, Kind, Rights, Tag};
 
-use crate::entry::{Outcome, argument, capability_slot};
-use crate::object::{Notification, Ref};
+use crate::object::Ref;
+use crate::syscall::{Outcome, argument, capability_slot};
 use crate::thread::{Thread, ThreadState, blocker};
 use crate::{Arch, Kernel, cspace, endpoint, helping, interrupt, scheduler, timers};
+
+/// A word of signals with a queue of waiting threads.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub struct Notification {
+    /// Signals not yet received.
+    pub word: u64,
+    /// First waiting thread (state `Waiting`).
+    pub head: Option<Ref<Thread>>,
+    /// Last waiting thread.
+    pub tail: Option<Ref<Thread>>,
+    /// The bound thread: a signal also ends its wait in `Receive`.
+    pub bound: Option<Ref<Thread>>,
+    /// First interrupt line bound to this notification, as its number plus 1; 0 if none. See `State::interrupts`.
+    pub first_interrupt: u16,
+    /// Bitmap of the interrupt lines to unmask when `word` is taken: those lines with [`InterruptLine::automatic`] that
+    /// fired while no thread waited. While a bit is set, `word` is not 0.
+    pub held: u16,
+}
+
+const _: () = assert!(size_of::<Notification>() == 1 << tench_abi::object::NOTIFICATION_BITS);
 
 /// Performs `Signal`.
 pub fn signal_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {

@@ -13,14 +13,95 @@
 //! of a thread in such an address space is that of the empty one, so its first instruction fetch fails, and then
 //! [`load_shared`] loads its own.
 
-use tench_abi::memory::{TABLE_ENTRIES, USER_END, entry_bits};
-use tench_abi::{Error, Kind, Rights};
+use tench_abi::memory::{MAX_SCATTERED, TABLE_ENTRIES, USER_END, entry_bits};
 
-use crate::entry::{Outcome, argument, capability, capability_at};
-use crate::object::{PageTable, Ref, ShadowEntry};
-use crate::slot::{SLOT_SHIFT, flag};
+use crate::account::Account;
+use crate::object::Ref;
+use crate::slot::{SLOT_SHIFT, SlotRef, flag};
 use crate::thread::{Binding, Thread};
-use crate::{Arch, Kernel, account, derivation, mapping, scattered};
+use crate::{Arch, Kernel};
+
+/// A page table: the hardware's entries, and the kernel's shadow entry for each of them.
+///
+/// `shadows[i]` is 0 (entry free), the slot of the [`Mapping`](tench_abi::Kind::Mapping) that covers entry `i` (its
+/// number shifted left by one), or the slot-sized number of the child table shifted left by one, plus 1, or likewise
+/// the number of the scattered mapping in which it is set.
+#[repr(C, align(8192))]
+pub struct PageTable {
+    /// The hardware's entries.
+    pub entries: [u64; 512],
+    /// The shadow entries, encoded as described for the type.
+    pub shadows: [u32; 512],
+    /// Level, 0 (root) to 3.
+    pub level: u8,
+    /// Address-space identifier, never 0 while the table lives. Root tables only.
+    pub asid: u16,
+    /// Address of the parent table in which this table is installed; 0 if it is not installed.
+    pub parent: usize,
+    /// Index of the parent's entry.
+    pub index: u16,
+    /// Entries in use.
+    pub used: u16,
+    /// Progress of the table's deletion: entries below this index are free.
+    pub cleared: u16,
+    /// Number of threads in the address space. Root tables only.
+    pub residents: u32,
+    /// By its number minus 1, the number of the slot of each scattered mapping in the table; 0 for none.
+    pub scattered: [u32; MAX_SCATTERED],
+    /// Account of the process whose address space this is. Root tables only.
+    pub account: Account,
+}
+
+const _: () = assert!(size_of::<PageTable>() == 1 << tench_abi::object::PAGE_TABLE_BITS);
+
+/// A decoded shadow entry, from [`PageTable::shadows`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ShadowEntry {
+    /// The entry is free.
+    Free,
+    /// A page that the kernel mapped for the first process. No capability names it, and it stays as long as the table.
+    /// Its memory never becomes a kernel object.
+    Boot,
+    /// Covered by a mapping. Its capability lies in this slot if this is the mapping's first entry; otherwise it lay
+    /// there once.
+    Mapping(SlotRef),
+    /// Set in the scattered mapping with this number in the table, 1 to [`MAX_SCATTERED`].
+    Scattered(u32),
+    /// A child table, whose address has this [number](crate::Arch::number) in units of a slot's size.
+    Table(u32),
+}
+
+/// Returns the number in a packed word. Packing drops its highest bit, which equals the one below.
+const fn number_in(word: u32) -> u32 {
+    (word as i32 >> 1) as u32
+}
+
+impl ShadowEntry {
+    /// Decodes a packed shadow entry.
+    pub const fn unpack(word: u32) -> ShadowEntry {
+        match word {
+            0 => ShadowEntry::Free,
+            1 => ShadowEntry::Boot,
+            // A table has more than one slot's alignment, so no table has such a number.
+            w if w & 1 != 0 && w >> 1 <= MAX_SCATTERED as u32 => ShadowEntry::Scattered(w >> 1),
+            w if w & 1 != 0 => ShadowEntry::Table(number_in(w)),
+            w => match SlotRef::new(number_in(w)) {
+                Some(slot) => ShadowEntry::Mapping(slot),
+                None => ShadowEntry::Free,
+            },
+        }
+    }
+
+    /// Encodes a shadow entry.
+    pub const fn pack(self) -> u32 {
+        match self {
+            ShadowEntry::Free => 0,
+            ShadowEntry::Boot => 1,
+            ShadowEntry::Mapping(slot) => slot.number() << 1,
+            ShadowEntry::Table(number) | ShadowEntry::Scattered(number) => number << 1 | 1,
+        }
+    }
+}
 
 /// Identifier shared by the roots for which no other was free.
 pub const SHARED: u16 = 1;
@@ -39,11 +120,6 @@ pub struct Location {
 /// Returns the number of entries of a table of `level` that user programs may fill.
 pub const fn user_entries(level: u32) -> u64 {
     if level == 0 { USER_END >> entry_bits(0) } else { TABLE_ENTRIES as u64 }
-}
-
-/// Returns the table that a program named, if the capability has these rights.
-pub fn named<A: Arch>(k: &mut Kernel<A>, address: u64, rights: Rights) -> Result<Ref<PageTable>, Error> {
-    capability_at(k, address, Kind::PageTable, rights)
 }
 
 /// Returns the table in which `table` is installed.
@@ -164,7 +240,7 @@ fn take_identifier<A: Arch>(k: &mut Kernel<A>) -> Option<u16> {
 }
 
 /// Frees a root's identifier, after its TLB entries have been invalidated.
-fn return_identifier<A: Arch>(k: &mut Kernel<A>, root: usize, asid: u16) {
+pub(crate) fn return_identifier<A: Arch>(k: &mut Kernel<A>, root: usize, asid: u16) {
     let word = usize::from(asid) / 64;
     let s = k.state();
     if asid == SHARED {
@@ -176,24 +252,6 @@ fn return_identifier<A: Arch>(k: &mut Kernel<A>, root: usize, asid: u16) {
     s.asids[word] &= !(1 << (asid % 64));
     s.asids_full[word / 64] &= !(1 << (word % 64));
     s.asids_used -= 1;
-}
-
-/// Performs `PageTableMap`.
-pub fn map<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let table = capability::<A, PageTable>(k, thread, Kind::PageTable, Rights::WRITE)?;
-    let (address, index) = (argument(k, thread, 1), argument(k, thread, 2));
-    let upper = named(k, address, Rights::WRITE)?;
-    let (level, upper_level) = (k.get(table).level, k.get(upper).level);
-    if upper_level + 1 != level || index >= user_entries(u32::from(upper_level)) {
-        return Err(Error::InvalidArgument);
-    }
-    let index = index as usize;
-    if k.get(table).parent != 0 || k.get(upper).shadows[index] != 0 {
-        return Err(Error::AlreadyMapped);
-    }
-    // ── Point of no return ──
-    install(k, table, upper, index);
-    Ok(Outcome::Done)
 }
 
 /// Installs a table in a free entry of a table one level up.
@@ -213,21 +271,11 @@ pub fn install<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, upper: Ref<Pag
     arch.publish_entries();
 }
 
-/// Performs `PageTableUnmap`.
-pub fn unmap<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let table = capability::<A, PageTable>(k, thread, Kind::PageTable, Rights::WRITE)?;
-    if k.get(table).parent == 0 {
-        return Err(Error::NotMapped);
-    }
-    detach(k, table);
-    Ok(Outcome::Done)
-}
-
 /// Uninstalls a table from its parent, if it has one.
 ///
 /// The TLB can hold everything below the table, and the walk caches the tables themselves, so the whole address space
 /// is invalidated.
-fn detach<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) {
+pub(crate) fn detach<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) {
     let Some(upper) = parent(k, table) else { return };
     let space = locate(k, table, 0);
     let t = k.get(table);
@@ -240,89 +288,5 @@ fn detach<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) {
     unsafe { k.arch().write_entry(upper.address(), index, 0) };
     if let Some(space) = space {
         k.arch().invalidate_space(space.asid);
-    }
-}
-
-/// Work of one step of [`finalise`], where a free entry counts 1.
-const STEP: usize = 128;
-/// Additional cost of a child table.
-const TABLE_COST: usize = 8;
-/// Additional cost of emptying a mapping's slot.
-const MAPPING_COST: usize = 64;
-
-/// Does one step of the end of a table that no capability names any more: uninstalls it from its parent, deletes its
-/// mappings with their capabilities, uninstalls its children, and frees a root's identifier. Returns whether that was
-/// the last step. No thread uses a root table then, since each thread holds a capability to its own.
-pub fn finalise<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
-    detach(k, table);
-    if !account::close(k, table) {
-        return false;
-    }
-    if !scattered::finalise_all(k, table) {
-        return false;
-    }
-    if k.get(table).level == 0 && k.get(table).cleared == 0 {
-        let asid = k.get(table).asid;
-        k.arch().invalidate_space(asid);
-    }
-    let mut done = 0;
-    while done < STEP && k.get(table).used > 0 {
-        let t = k.get(table);
-        let index = usize::from(t.cleared);
-        let limit = TABLE_ENTRIES.min(index + STEP - done);
-        let free =
-            t.shadows.get(index..limit).map_or(0, |shadows| shadows.iter().take_while(|shadow| **shadow == 0).count());
-        if free > 0 {
-            t.cleared += free as u16;
-            done += free;
-            continue;
-        }
-        let Some(word) = t.shadows.get(index) else { break };
-        let shadow = ShadowEntry::unpack(*word);
-        done += match shadow {
-            ShadowEntry::Mapping(slot) => {
-                let count = mapping::Mapping::of(&k.slot(slot).cap).count;
-                if !mapping::finalise(k, slot) {
-                    return false;
-                }
-                derivation::remove(k, slot);
-                count + MAPPING_COST
-            }
-            ShadowEntry::Free => break,
-            ShadowEntry::Boot | ShadowEntry::Table(_) | ShadowEntry::Scattered(_) => {
-                forget(k, table, index, shadow);
-                TABLE_COST
-            }
-        };
-        if !matches!(shadow, ShadowEntry::Mapping(_)) {
-            k.get(table).cleared += 1;
-        }
-    }
-    let t = k.get(table);
-    if t.used > 0 && usize::from(t.cleared) < TABLE_ENTRIES {
-        return false;
-    }
-    let (level, asid) = (t.level, t.asid);
-    if level == 0 {
-        return_identifier(k, table.address(), asid);
-    }
-    true
-}
-
-/// Clears an entry with a child table, which is then installed nowhere, or with a page of the first process.
-fn forget<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize, shadow: ShadowEntry) {
-    let t = k.get(table);
-    t.shadows[index] = 0;
-    t.used -= 1;
-    // SAFETY: `table` is live until its last step and `index` is below 512, since there is a shadow entry for it.
-    unsafe { k.arch().write_entry(table.address(), index, 0) };
-    if let ShadowEntry::Table(number) = shadow {
-        let address = k.arch().locate(number, SLOT_SHIFT);
-        // SAFETY: a table that is deleted first leaves its parent's shadow entries, so a child found there is alive.
-        if let Some(child) = unsafe { Ref::<PageTable>::at(address) } {
-            let c = k.get(child);
-            c.parent = 0;
-            c.index = 0;
-        }
     }
 }

@@ -29,35 +29,16 @@
 
 use tench_abi::{Error, Kind, Rights};
 
-use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::Ref;
 use crate::slot::{BORROWED, Cap, EXPORTED, REVOKE_REQUESTED, SlotRef, flag};
+use crate::syscall::{Outcome, argument};
 use crate::thread::Thread;
-use crate::{Arch, Kernel, cspace, derivation, kernel_object};
-
-/// Returns the untyped that `x0` names, if it can be retyped.
-#[inline(always)]
-pub(crate) fn own_untyped<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<SlotRef, Error> {
-    match capability_slot(k, thread, Kind::Untyped, Rights::WRITE) {
-        Ok(slot) => Ok(slot),
-        Err(error) => Err(reason(k, thread, error)),
-    }
-}
-
-/// Returns the error that says why the untyped that `x0` names cannot be retyped.
-#[cold]
-#[inline(never)]
-fn reason<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) -> Error {
-    match capability_slot(k, thread, Kind::Untyped, Rights::empty()) {
-        Ok(slot) if k.slot(slot).cap.is_exported() => Error::Lent,
-        _ => error,
-    }
-}
+use crate::{Arch, Kernel, cspace, derivation, syscall};
 
 /// Returns the capability that `x1` and `x2` name, if `x0` names the kernel's.
 fn named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, rights: Rights) -> Result<SlotRef, Error> {
     let kernel = argument(k, thread, 0);
-    kernel_object::whole(k, kernel)?;
+    syscall::whole(k, kernel)?;
     let (cspace, address) = (argument(k, thread, 1), argument(k, thread, 2));
     cspace::lookup_in(k, cspace, address, rights)
 }
@@ -124,7 +105,7 @@ pub fn unexport<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
 /// Returns the capability that `KernelImport` makes.
 fn decode_import<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Cap, Error> {
     let kernel = argument(k, thread, 0);
-    kernel_object::whole(k, kernel)?;
+    syscall::whole(k, kernel)?;
     let [_, kind, physical, bits, rights, ..] = k.get(thread).registers.x;
     let kind = match Kind::from_code(kind) {
         Some(kind @ (Kind::Untyped | Kind::Frame)) => kind,

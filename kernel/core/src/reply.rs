@@ -2,11 +2,25 @@
 
 use tench_abi::{Error, Kind, Rights, Tag};
 
-use crate::entry::{Outcome, argument, capability_at, slot_at};
 use crate::helping::heights;
-use crate::object::{Ref, Reply};
+use crate::object::Ref;
+use crate::syscall::{Outcome, argument, capability_at, slot_at};
 use crate::thread::{Thread, ThreadState, blocker};
 use crate::{Arch, Kernel, endpoint, fault, helping, scheduler, timers};
+
+/// A reply object. It holds at most one caller, which waits for the reply.
+#[derive(Default)]
+#[repr(C, align(32))]
+pub struct Reply {
+    /// The caller. Its state is `AwaitingReply` of this object.
+    pub caller: Option<Ref<Thread>>,
+    /// The thread to which the object is bound, or else the one that received with it last or waits to receive with it.
+    pub claimed: Option<Ref<Thread>>,
+    /// Set if `claimed` is a binding, which outlasts a receive.
+    pub bound: bool,
+}
+
+const _: () = assert!(size_of::<Reply>() == 1 << tench_abi::object::REPLY_BITS);
 
 /// Returns the reply object that `address` names in the calling thread's CSpace.
 fn at<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<Ref<Reply>, Error> {

@@ -4,10 +4,44 @@ use tench_abi::object::{MAX_PERIOD, MIN_BUDGET};
 use tench_abi::{Error, Kind, Rights};
 
 use crate::budget::Budget;
-use crate::entry::{Outcome, argument, capability, capability_at};
-use crate::object::{Ref, SchedulingContext};
-use crate::thread::{Base, Thread, blocker};
+use crate::heap::Node;
+use crate::object::Ref;
+use crate::slot::flag;
+use crate::syscall::{Outcome, argument, capability, capability_at};
+use crate::thread::{Base, Binding, Thread, blocker};
 use crate::{Arch, Kernel, depletion, helping, scheduler, timers};
+
+/// The right to processor time: a priority, a time slice, and a budget in each period.
+#[derive(Default)]
+#[repr(C, align(256))]
+pub struct SchedulingContext {
+    /// Priority, 0 to 255.
+    pub priority: u8,
+    /// Highest priority that the context can authorise.
+    pub ceiling: u8,
+    /// Set while the budget is used up: no thread runs on the context until its next refill.
+    pub is_used_up: bool,
+    /// Set once a caller has configured the context. Before that, its slice of 0 is only the initial value
+    /// ([`configure`](crate::scheduling_context::configure)).
+    pub is_configured: bool,
+    /// Ticks until the next thread of equal priority runs; 0 for no limit.
+    pub slice: u64,
+    /// Ticks consumed in all.
+    pub consumed: u64,
+    /// The thread to which the context is bound. Threads that it waits for run on the context, too
+    /// ([`helping`](crate::helping)).
+    pub owner: Option<Ref<Thread>>,
+    /// Part of `consumed` that has been added to the owner's account, or was consumed before the context was bound.
+    pub accounted: u64,
+    /// Part of `consumed` that has been taken off the budget.
+    pub charged: u64,
+    /// Ticks that may be consumed, and when.
+    pub budget: Budget,
+    /// The context's node in the timer queue, where it waits for its next refill.
+    pub refill: Node,
+}
+
+const _: () = assert!(size_of::<SchedulingContext>() == 1 << tench_abi::object::SCHEDULING_CONTEXT_BITS);
 
 /// Performs `SchedulingConfigure`.
 pub fn configure<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
@@ -142,4 +176,15 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>) 
     unbind(k, scheduling);
     timers::forget_refill(k, scheduling);
     true
+}
+
+/// Returns the scheduling context that is bound to a thread, whichever threads run on it.
+pub fn of_thread<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<SchedulingContext>> {
+    let cap = &k.get(thread).bindings[Binding::Scheduling as usize].cap;
+    // A slot without `EMBEDDED` was unbound, and holds a capability that is being deleted.
+    if cap.kind as u8 != Kind::SchedulingContext as u8 || cap.flags & flag::EMBEDDED == 0 {
+        return None;
+    }
+    // SAFETY: a live capability of this kind names such an object.
+    unsafe { Ref::at(cap.object) }
 }

@@ -23,12 +23,15 @@ use tench_abi::message::IpcBuffer;
 use tench_abi::object::THREAD_BITS;
 use tench_abi::{Error, Kind, Rights};
 
-use crate::entry::capability_slot;
+use crate::endpoint::Endpoint;
 use crate::heap::Node;
 use crate::helping::{UNCAPPED, heights};
-use crate::ipc_buffer::Buffer;
-use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
+use crate::notification::Notification;
+use crate::object::Ref;
+use crate::reply::Reply;
+use crate::scheduling_context::SchedulingContext;
 use crate::slot::Slot;
+use crate::syscall::capability_slot;
 use crate::{Arch, Kernel, account, helping, preemption_point, timers};
 
 /// Size of a thread object in bytes.
@@ -435,18 +438,9 @@ pub fn canary_intact(thread: Ref<Thread>) -> bool {
     unsafe { ((thread.address() - THREAD_OFFSET) as *const u64).read_volatile() == CANARY }
 }
 
-/// Copies user registers from an IPC buffer into a thread: general registers, stack pointer, program counter, flags.
-#[inline(always)]
-pub fn load_registers<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, buffer: Buffer) {
-    buffer.load_registers(k, thread);
-    let t = k.get(thread);
-    t.registers.flags &= 0xf000_0000;
-    t.full_restore = 1;
-}
-
 /// Returns the thread that `x0` names.
 #[inline(always)]
-fn target<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Result<Ref<Thread>, Error> {
+pub(crate) fn target<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Result<Ref<Thread>, Error> {
     let slot = capability_slot(k, caller, Kind::Thread, rights)?;
     let object = k.slot(slot).cap.object;
     // SAFETY: a live capability of this kind names a thread object.

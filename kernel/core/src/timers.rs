@@ -23,7 +23,8 @@ use tench_abi::Error;
 
 use crate::heap::{self, EMPTY, Holder, Node};
 use crate::kernel::NEVER;
-use crate::object::{Ref, SchedulingContext};
+use crate::object::Ref;
+use crate::scheduling_context::SchedulingContext;
 use crate::thread::{Thread, ThreadState, blocker};
 use crate::{Arch, Kernel, depletion, endpoint, helping, scheduler};
 

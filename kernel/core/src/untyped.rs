@@ -28,13 +28,13 @@ use tench_abi::layout::WATERMARK;
 use tench_abi::object::NODE_SLOTS;
 use tench_abi::{Error, Kind, Rights};
 
-use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::Ref;
 use crate::preemption_point::Passed;
 use crate::slot::{Cap, SlotRef, flag};
+use crate::syscall::{Outcome, argument, capability_slot};
 use crate::thread::Thread;
 use crate::tree::Gap;
-use crate::{Arch, Kernel, cspace, derivation, page_table, preemption_point, remote, thread, tree};
+use crate::{Arch, Kernel, cspace, derivation, page_table, preemption_point, thread, tree};
 
 /// Maximum number of objects made without a preemption point.
 const DIRECT_OBJECTS: usize = 4;
@@ -118,9 +118,28 @@ fn decode_offset(untyped: &Cap, placement: u64, bits: u8, count: u64) -> Result<
     Ok(offset)
 }
 
+/// Returns the untyped that `x0` names, if it can be retyped.
+#[inline(always)]
+pub(crate) fn own_untyped<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<SlotRef, Error> {
+    match capability_slot(k, thread, Kind::Untyped, Rights::WRITE) {
+        Ok(slot) => Ok(slot),
+        Err(error) => Err(reason(k, thread, error)),
+    }
+}
+
+/// Returns the error that says why the untyped that `x0` names cannot be retyped.
+#[cold]
+#[inline(never)]
+fn reason<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) -> Error {
+    match capability_slot(k, thread, Kind::Untyped, Rights::empty()) {
+        Ok(slot) if k.slot(slot).cap.is_exported() => Error::Lent,
+        _ => error,
+    }
+}
+
 /// Does all checks.
 fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, Destination), Error> {
-    let untyped = remote::own_untyped(k, thread)?;
+    let untyped = own_untyped(k, thread)?;
     let [_, kind, size, count, placement, cspace, address, ..] = k.get(thread).registers.x;
     let source = &k.slot(untyped).cap;
     let mut cap = decode_cap(source, kind, size)?;

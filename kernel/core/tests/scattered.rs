@@ -7,7 +7,8 @@ use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::Machine;
 use tench_arch_host::host::disturb;
 use tench_arch_host::machine::at;
-use tench_kernel::{derivation, scattered};
+use tench_kernel::derivation;
+use tench_kernel::mapping::scattered;
 
 const READ: u64 = MapFlags::READ.bits();
 const WRITE: u64 = READ | MapFlags::WRITE.bits();

@@ -273,7 +273,7 @@ unsafe extern "C" fn tench_call_special(address: u64, tag: u64, old: usize, slot
 /// Fast path of `Signal`, entered likewise.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> u64 {
-    let fast = fast::signal(token(), thread(old), address);
+    let fast = fast::signals::signal(token(), thread(old), address);
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::Signal as u64 }, { words::NONE }>(fast, address, tag, old) }
 }
@@ -281,7 +281,7 @@ unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> u6
 /// Fast path of `Signal` to an object other than a notification, entered likewise.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_notify(address: u64, tag: u64, old: usize, slot: usize) -> ! {
-    let fast = fast::notify(token(), self::slot(slot));
+    let fast = fast::signals::notify(token(), self::slot(slot));
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude_for_good::<{ Operation::Signal as u64 }, { words::NONE }>(fast, address, tag, old) }
 }
@@ -289,7 +289,7 @@ unsafe extern "C" fn tench_fast_notify(address: u64, tag: u64, old: usize, slot:
 /// Fast path of `Receive`, entered likewise.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_receive(address: u64, tag: u64, old: usize) -> u64 {
-    let fast = fast::receive(token(), thread(old), address, tag);
+    let fast = fast::signals::receive(token(), thread(old), address, tag);
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::Receive as u64 }, { words::NONE }>(fast, address, tag, old) }
 }

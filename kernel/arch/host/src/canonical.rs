@@ -17,10 +17,15 @@ use std::ops::Range;
 
 use tench_abi::object::{REPLY_BITS, SLOT_SIZE};
 use tench_abi::{Kind, Tag};
+use tench_kernel::endpoint::Endpoint;
 use tench_kernel::endpoint::queue;
 use tench_kernel::heap::Node;
 use tench_kernel::kernel::NEVER;
-use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext, ShadowEntry};
+use tench_kernel::notification::Notification;
+use tench_kernel::object::Ref;
+use tench_kernel::page_table::{PageTable, ShadowEntry};
+use tench_kernel::reply::Reply;
+use tench_kernel::scheduling_context::SchedulingContext;
 use tench_kernel::slot::flag;
 use tench_kernel::thread::{BINDINGS, THREAD_OFFSET, Thread, ThreadState, blocker};
 use tench_kernel::{Cap, Kernel, SlotRef, derivation};

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 
 use tench_abi::Kind;
 use tench_kernel::Kernel;
+use tench_kernel::endpoint::Endpoint;
 use tench_kernel::endpoint::queue;
 use tench_kernel::helping::heights::MAX_HEIGHT;
 use tench_kernel::helping::{UNCAPPED, can_help};
-use tench_kernel::object::{Endpoint, Ref, SchedulingContext};
+use tench_kernel::object::Ref;
+use tench_kernel::scheduling_context::SchedulingContext;
 use tench_kernel::thread::{Base, Binding, Thread, ThreadState, blocker};
 
 use crate::check::{Checked, Inventory, ensure};

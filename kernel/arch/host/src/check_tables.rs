@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tench_abi::Kind;
 use tench_abi::memory::entry_bits;
-use tench_kernel::mapping::{Mapping, allowed_flags};
-use tench_kernel::object::{PageTable, Ref, ShadowEntry};
+use tench_kernel::address_space::allowed_flags;
+use tench_kernel::mapping::Mapping;
+use tench_kernel::mapping::scattered::{self, Scattered};
+use tench_kernel::object::Ref;
+use tench_kernel::page_table::{PageTable, ShadowEntry};
 use tench_kernel::page_table::{RESERVED, SHARED};
-use tench_kernel::scattered::{self, Scattered};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef};
 
 use crate::check::{Checked, Inventory, ensure};

@@ -383,8 +383,8 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         Operation::ReplyReceive if fast::is_special(tag) => fast::reply_receive_specially(k, thread, address, tag),
         Operation::ReplyReceive if fast::is_long(tag) => fast::reply_receive::<_, true>(k, thread, address, tag),
         Operation::ReplyReceive => fast::reply_receive::<_, false>(k, thread, address, tag),
-        Operation::Signal => fast::signal(k, thread, address),
-        Operation::Receive => fast::receive(k, thread, address, tag),
+        Operation::Signal => fast::signals::signal(k, thread, address),
+        Operation::Receive => fast::signals::receive(k, thread, address, tag),
         Operation::Yield => fast::give_way(k, thread),
         Operation::MappingSet => fast::mappings::set_entry(k, thread, address, tag),
         Operation::Copy => fast::capabilities::copy(k, thread, address, tag),
@@ -398,7 +398,7 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         (found, _) => found,
     };
     let found = match (found, Operation::from_code(number)?) {
-        (Fast::Other(slot), Operation::Signal) => fast::notify(k, slot),
+        (Fast::Other(slot), Operation::Signal) => fast::signals::notify(k, slot),
         (Fast::Other(slot), Operation::Call) => fast::special::call(k, thread, slot, tag),
         (Fast::Other(slot), Operation::ReplyReceive) => fast::special::reply_receive(k, thread, slot, tag),
         (Fast::Other(slot), _) => fast::receive_message(k, thread, slot, tag),

@@ -6,7 +6,12 @@
 use std::fmt::Write as _;
 
 use tench_abi::Kind;
-use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
+use tench_kernel::endpoint::Endpoint;
+use tench_kernel::notification::Notification;
+use tench_kernel::object::Ref;
+use tench_kernel::page_table::PageTable;
+use tench_kernel::reply::Reply;
+use tench_kernel::scheduling_context::SchedulingContext;
 use tench_kernel::slot::flag;
 use tench_kernel::thread::{Thread, ThreadState};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation};

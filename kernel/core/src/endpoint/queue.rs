@@ -5,9 +5,10 @@
 
 use core::mem::offset_of;
 
+use crate::endpoint::Endpoint;
 use crate::heap::{self, Node};
 use crate::helping::heights::MAX_HEIGHT;
-use crate::object::{Endpoint, Ref};
+use crate::object::Ref;
 use crate::thread::{Thread, ThreadState, blocker};
 use crate::{Arch, Kernel, helping};
 

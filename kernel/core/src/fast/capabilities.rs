@@ -3,10 +3,10 @@
 use tench_abi::Kind;
 
 use crate::delete::{self, Deleted};
-use crate::entry::argument;
 use crate::fast::Fast;
 use crate::object::Ref;
 use crate::slot::{SlotRef, flag};
+use crate::syscall::argument;
 use crate::thread::Thread;
 use crate::{Arch, Kernel, cspace, derivation};
 

@@ -4,7 +4,8 @@
 //! The unit stays on. Its registers, those of the running thread, are exchanged for the partner's.
 
 use super::{FLOAT, Fast, HEIGHT_LIMIT, Handoff, is_long, meet, receiver, wait_with};
-use crate::object::{Endpoint, Ref};
+use crate::endpoint::Endpoint;
+use crate::object::Ref;
 use crate::slot::Slot;
 use crate::thread::{HEIGHT_UNIT, Thread, blocker};
 use crate::{Arch, Kernel};

@@ -5,11 +5,12 @@ use tench_abi::{Kind, Rights};
 
 use super::{Fast, INVALID, slot};
 use crate::cspace;
-use crate::entry::argument;
+use crate::mapping::scattered::{SCATTERED, Scattered};
 use crate::mapping::{self, extent};
-use crate::object::{PageTable, Ref, ShadowEntry};
-use crate::scattered::{SCATTERED, Scattered};
+use crate::object::Ref;
+use crate::page_table::{PageTable, ShadowEntry};
 use crate::slot::{Cap, Slot, flag};
+use crate::syscall::argument;
 use crate::thread::Thread;
 use crate::{Arch, Kernel, derivation};
 

@@ -6,7 +6,8 @@ use tench_abi::Tag;
 use tench_abi::message::REGISTER_WORDS;
 
 use super::{Fast, Handoff, INVALID, REASON, free_endpoint, resume_fault, resumes_fault, slot, wait_again};
-use crate::object::{Ref, Reply};
+use crate::object::Ref;
+use crate::reply::Reply;
 use crate::slot::REPLYABLE;
 use crate::thread::{Thread, blocker};
 use crate::{Arch, Kernel, float};

@@ -8,7 +8,9 @@ use core::hint::cold_path;
 use tench_abi::{Rights, Tag};
 
 use super::{Fast, Handoff, REASON, free_endpoint, help, is_long, meet, receiver, uses_float_only, wait_again};
-use crate::object::{Endpoint, Ref, Reply};
+use crate::endpoint::Endpoint;
+use crate::object::Ref;
+use crate::reply::Reply;
 use crate::slot::Slot;
 use crate::thread::{Thread, blocker};
 use crate::{Arch, Kernel, endpoint, fault, float, helping, scheduler};

@@ -15,8 +15,9 @@
 //! stops helping ([`excess_caller`]).
 
 use super::{abandon, caller_of, can_help, propagate, server_of};
+use crate::endpoint::Endpoint;
 use crate::endpoint::queue;
-use crate::object::{Endpoint, Ref};
+use crate::object::Ref;
 use crate::thread::{Thread, ThreadState, blocker};
 use crate::{Arch, Kernel};
 

@@ -3,10 +3,10 @@
 use tench_abi::object::ThreadState as State;
 use tench_abi::{Error, Kind, Rights};
 
-use super::{Binding, FloatState, Thread, ThreadState, blocker, load_registers, stack_depth, target};
-use crate::entry::{Outcome, argument};
+use super::{Binding, FloatState, Thread, ThreadState, blocker, stack_depth, target};
 use crate::ipc_buffer::Buffer;
 use crate::object::Ref;
+use crate::syscall::{Outcome, argument};
 use crate::{Arch, Kernel, account, endpoint, float, scheduler};
 
 /// Resumes a suspended or faulted thread.
@@ -86,7 +86,7 @@ pub fn write_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Resul
     if flags & 1 != 0 {
         resume(k, thread)?;
     }
-    load_registers(k, thread, buffer);
+    buffer.load_registers(k, thread);
     if k.get(thread).kernel_stack_pointer != 0 {
         k.get(thread).kernel_stack_pointer = 0;
         account::apply_suspension(k, thread);

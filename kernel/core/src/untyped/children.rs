@@ -10,10 +10,10 @@
 
 use tench_abi::{Error, Kind, Rights};
 
-use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::Ref;
 use crate::preemption_point::Passed;
 use crate::slot::{Cap, SlotRef};
+use crate::syscall::{Outcome, argument, capability_slot};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, cspace, delete, derivation, preemption_point, tree};
 

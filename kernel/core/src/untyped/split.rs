@@ -20,16 +20,16 @@
 use tench_abi::Error;
 use tench_abi::object::UNTYPED_MIN_BITS;
 
-use crate::entry::{Outcome, argument};
 use crate::object::Ref;
 use crate::slot::{Cap, SlotRef};
+use crate::syscall::{Outcome, argument};
 use crate::thread::Thread;
 use crate::tree::Gap;
-use crate::{Arch, Kernel, cspace, derivation, remote, tree};
+use crate::{Arch, Kernel, cspace, derivation, tree};
 
 /// Performs `UntypedSplit`.
 pub fn split<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let slot = remote::own_untyped(k, thread)?;
+    let slot = super::own_untyped(k, thread)?;
     let cap = k.slot(slot).cap;
     if u32::from(cap.size_bits) <= UNTYPED_MIN_BITS {
         return Err(Error::InvalidArgument);

@@ -4,7 +4,8 @@ use tench_abi::layout::{UNBIND, slot};
 use tench_abi::{Error, Kind, Operation, Tag, fault};
 use tench_arch_host::machine::at;
 use tench_arch_host::{Machine, ResultRegisters};
-use tench_kernel::object::{Ref, Reply};
+use tench_kernel::object::Ref;
+use tench_kernel::reply::Reply;
 use tench_kernel::thread::{Thread, ThreadState};
 use tench_kernel::{account, cspace, endpoint, scheduler};
 

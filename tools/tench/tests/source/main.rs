@@ -7,6 +7,7 @@
 
 mod cases;
 mod conflicts;
+mod kernel_layers;
 mod layers;
 mod lengths;
 mod random;

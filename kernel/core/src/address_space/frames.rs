@@ -1,4 +1,4 @@
-//! Frames: memory that can be mapped.
+//! The operation on frames: `FrameMap`.
 //!
 //! Mapping is a loop whose length the program chooses, so it contains preemption points. The mapping capability is made
 //! with the first entries and grows with the number of entries mapped. After each preemption point at which another
@@ -8,12 +8,15 @@
 use tench_abi::memory::{MapFlags, entry_bits};
 use tench_abi::{Error, Kind, Rights};
 
-use crate::entry::{Outcome, argument, capability_slot};
+use super::maintenance::{maintain, needs_maintenance};
+use super::{allowed_entries, allowed_flags};
 use crate::mapping::{self, Mapping, STEP, extent};
-use crate::object::{PageTable, Ref, ShadowEntry};
+use crate::object::Ref;
+use crate::page_table::{PageTable, ShadowEntry};
 use crate::slot::{Cap, SlotRef, flag};
+use crate::syscall::{Outcome, argument, capability_at, capability_slot};
 use crate::thread::Thread;
-use crate::{Arch, Kernel, cspace, derivation, page_table, preemption_point};
+use crate::{Arch, Kernel, cspace, derivation, preemption_point};
 
 /// The checked arguments of `FrameMap`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,11 +38,11 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, R
         let x = &k.get(thread).registers.x;
         [x[1], x[2], x[3], x[4], x[5]]
     };
-    let table = page_table::named(k, address, Rights::WRITE)?;
+    let table: Ref<PageTable> = capability_at(k, address, Kind::PageTable, Rights::WRITE)?;
     let level = u32::from(k.get(table).level);
     let frame = &k.slot(slot).cap;
-    let flags = mapping::allowed_flags(flags, frame)?;
-    let entries = mapping::allowed_entries(first, count)?;
+    let flags = allowed_flags(flags, frame)?;
+    let entries = allowed_entries(first, count)?;
     let (object, frame_size, size_bits) = (frame.object, frame.size() as u64, frame.size_bits);
     let (rights, frame_flags) = (frame.rights, frame.flags);
     if level == 0 || offset >= frame_size {
@@ -62,7 +65,7 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, R
         badge: table.address() as u64,
         extra: offset | flags.difference(MapFlags::COHERENT).bits(),
     };
-    let maintain = mapping::needs_maintenance(&cap, flags);
+    let maintain = needs_maintenance(&cap, flags);
     Ok((slot, Request { table, level, entries, cap, maintain }))
 }
 
@@ -156,7 +159,7 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
 #[inline(never)]
 fn prepare<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, r: &Request, flags: MapFlags) -> Result<bool, Error> {
     let range = (Mapping::of(&r.cap).memory, r.entries.1 << entry_bits(r.level));
-    mapping::maintain(k, range, flags, |k| decode(k, thread).map(|(_, now)| now == *r))
+    maintain(k, range, flags, |k| decode(k, thread).map(|(_, now)| now == *r))
 }
 
 /// Returns the mapping, which has grown to `done` entries, after a preemption point, if the call still decodes to the
