@@ -12,6 +12,7 @@ use tench_arch_host::host::CORES;
 use tench_arch_host::machine::{DEVICE, FREE};
 use tench_arch_host::memory::RAM_START;
 use tench_kernel::mapping::scattered::is_scattered;
+use tench_kernel::slot::Payload;
 use tench_kernel::slot::flag;
 use tench_kernel::thread::Thread;
 use tench_kernel::{Arch, Cap, Kernel, Ref};
@@ -117,7 +118,7 @@ impl Catalogue {
 
     /// Returns mostly the address of a page table of a level.
     fn table(&self, source: &mut impl Source, level: u32) -> u64 {
-        self.such(source, |cap| cap.kind == Kind::PageTable && cap.aux == level)
+        self.such(source, |cap| cap.payload() == Payload::PageTable(level))
     }
 
     /// Returns mostly the address of an empty slot.

@@ -9,7 +9,8 @@ use tench_abi::object::Rights;
 use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::machine::{DEVICE, LARGE_DEVICE, RAM, at};
 use tench_arch_host::{Machine, ResultRegisters};
-use tench_kernel::{Arch, page_table};
+use tench_kernel::page_table::PageTable;
+use tench_kernel::{Arch, Ref, page_table};
 use tench_model::mappings::{Frame, Object, World};
 use tench_model::source::{Bytes, Source};
 
@@ -23,7 +24,7 @@ struct Pair {
     /// Addresses that were ever looked up: what is cached for them must not be used wrongly later.
     visited: BTreeSet<u64>,
     /// Objects' kernel virtual addresses, for the tables of the model.
-    objects: BTreeMap<usize, usize>,
+    objects: BTreeMap<usize, Ref<PageTable>>,
     log: Vec<String>,
 }
 
@@ -87,7 +88,7 @@ impl Pair {
             _ => {
                 self.world.add_table(slot, size as u32);
                 let Object::Table(number) = self.world.cspace[&slot].object else { unreachable!() };
-                self.objects.insert(number, self.machine.cap(slot).object);
+                self.objects.insert(number, self.machine.cap(slot).named().expect("a table"));
             }
         }
     }

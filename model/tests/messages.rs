@@ -429,7 +429,7 @@ impl Pair {
             let found = tench_kernel::cspace::lookup_of(k, self.threads[0].0, address).ok();
             let found = found.map(|slot| k.slot(slot).cap);
             let found = found.filter(|c| matches!(c.kind, Kind::Endpoint | Kind::Notification | Kind::Reply));
-            let found = found.map(|cap| (cap.kind, cap.rights, cap.badge));
+            let found = found.map(|cap| (cap.kind, cap.rights, cap.badge_if_any()));
             let expected = expected.map(|capability| {
                 let kind = match capability.object {
                     Object::Endpoint(_) => Kind::Endpoint,

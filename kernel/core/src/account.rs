@@ -23,7 +23,7 @@
 //! visit to all members takes bounded steps with preemption points in between. Each step turns the ring by one member,
 //! so the only state is the number of members left, and threads may join and leave meanwhile.
 
-use tench_abi::{Error, Kind, Rights};
+use tench_abi::{Error, Rights};
 
 use crate::object::Ref;
 use crate::page_table::PageTable;
@@ -89,8 +89,7 @@ pub fn of_configured<A: Arch>(
 
 /// Returns the root table of the capability in a slot.
 fn root_of<A: Arch>(k: &mut Kernel<A>, space: SlotRef) -> Option<Ref<PageTable>> {
-    // SAFETY: the caller has a live capability to a table there.
-    unsafe { Ref::at(k.slot(space).cap.object) }
+    k.slot(space).cap.named()
 }
 
 /// Moves a thread to this account from the one to which it belongs, if any.
@@ -179,7 +178,7 @@ pub fn apply_suspension<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 
 /// Returns the root table that `x0` names, if it has an account.
 fn named<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Result<Ref<PageTable>, Error> {
-    let table = capability::<A, PageTable>(k, caller, Kind::PageTable, rights)?;
+    let table = capability::<A, PageTable>(k, caller, rights)?;
     if k.get(table).account.open { Ok(table) } else { Err(Error::NotConfigured) }
 }
 
@@ -224,7 +223,7 @@ fn visit<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Res
 
 /// Performs `AccountOpen`.
 pub fn open<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
-    let table = capability::<A, PageTable>(k, caller, Kind::PageTable, Rights::WRITE)?;
+    let table = capability::<A, PageTable>(k, caller, Rights::WRITE)?;
     let authority = argument(k, caller, 1);
     syscall::whole(k, authority)?;
     let t = k.get(table);

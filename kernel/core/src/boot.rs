@@ -18,6 +18,7 @@ use crate::kernel::{NEVER, State};
 use crate::object::Ref;
 use crate::page_table::{PageTable, ShadowEntry};
 use crate::scheduling_context::SchedulingContext;
+use crate::slot::payload::Marks;
 use crate::slot::{Cap, SLOT_SHIFT, SlotRef, flag};
 use crate::thread::{THREAD_OFFSET, Thread};
 use crate::timers::Timers;
@@ -134,9 +135,8 @@ pub fn first_process<A: Arch>(k: &mut Kernel<A>, plan: &Plan<'_>) -> Result<Ref<
     let node = objects.take(k, NODE_BITS + SLOT_SIZE.trailing_zeros())?;
     objects.node = node;
     give_memory(k, node, plan)?;
-    let mut cap = Cap::new(Kind::CapNode, root_node, (NODE_BITS + SLOT_SIZE.trailing_zeros()) as u8);
-    cap.aux = NODE_BITS;
-    cap.update_flags();
+    let bits = NODE_BITS + SLOT_SIZE.trailing_zeros();
+    let mut cap = Cap::new(Kind::CapNode, root_node, bits as u8).with_number(NODE_BITS);
     put(k, node, slot::CSPACE, cap)?;
     cap.object = node;
     install(k, root_node, cap)?;
@@ -211,7 +211,7 @@ fn give_memory<A: Arch>(k: &mut Kernel<A>, node: usize, plan: &Plan<'_>) -> Resu
 /// Sets the watermark of the block in which `init`'s objects lie.
 fn set_watermark<A: Arch>(k: &mut Kernel<A>, node: usize, home: usize, used: usize) -> Result<(), &'static str> {
     let slot = slot_in(k, node, CapAddress(slot::BOOT_UNTYPED.0 + home as u32))?;
-    k.slot(slot).cap.badge = used as u64;
+    Marks { watermark: used as u64, placed: 0 }.write(&mut k.slot(slot).cap);
     Ok(())
 }
 
@@ -301,12 +301,7 @@ fn map_fresh<A: Arch>(
     let table = leaf_table(k, objects, root, address)?;
     let flags = MapFlags::READ | MapFlags::WRITE;
     let (first, count) = ((address >> PAGE_BITS) as usize & (TABLE_ENTRIES - 1), 1 << bits);
-    let mut cap = frame;
-    cap.kind = Kind::Mapping;
-    cap.flags = 0;
-    cap.aux = mapping::extent(first, count);
-    cap.badge = table.address() as u64;
-    cap.extra = flags.bits();
+    let cap = mapping::cap(&frame, table, (first, count), flags.bits());
     let address = objects.next_slot()?;
     let slot = slot_in(k, objects.node, address)?;
     derivation::insert_mapping(k, frame_slot, slot, &cap);
@@ -370,9 +365,7 @@ fn new_table<A: Arch>(
 ) -> Result<Ref<PageTable>, &'static str> {
     let object = objects.take(k, PAGE_TABLE_BITS)?;
     page_table::initialise(k, object, level.into());
-    let mut cap = Cap::new(Kind::PageTable, object, PAGE_TABLE_BITS as u8);
-    cap.aux = level;
-    objects.keep(k, cap)?;
+    objects.keep(k, Cap::new(Kind::PageTable, object, PAGE_TABLE_BITS as u8).with_number(level))?;
     // SAFETY: just made of zeroed memory.
     let made = unsafe { Ref::<PageTable>::at(object) }.ok_or("no table")?;
     page_table::install(k, made, parent, index);

@@ -49,10 +49,10 @@ pub fn mint_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
         derivation::insert_equal(k, source, destination, &cap);
         return Ok(Outcome::Done);
     }
-    if !matches!(cap.kind, Kind::Endpoint | Kind::Notification | Kind::Kernel) || cap.badge != 0 {
+    if !matches!(cap.kind, Kind::Endpoint | Kind::Notification | Kind::Kernel) || cap.badge() != 0 {
         return Err(Error::InvalidArgument);
     }
-    cap.badge = badge;
+    cap.set_badge(badge);
     cap.flags |= flag::BADGE_ORIGIN;
     derivation::insert_child(k, destination, cap);
     Ok(Outcome::Done)
@@ -72,7 +72,7 @@ pub fn identify<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
         _ => 0,
     };
     let bits = if matches!(cap.kind, Kind::Mapping) { 0 } else { cap.size_bits };
-    let results = [cap.kind as u64, rights.into(), bits.into(), derivation::badge(&cap), physical];
+    let results = [cap.kind as u64, rights.into(), bits.into(), cap.badge_if_any(), physical];
     Ok(Outcome::results(k, thread, &results))
 }
 

@@ -38,7 +38,7 @@ fn decode_configuration<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Resu
     let [cspace_address, root_address, frame_address, offset] = core::array::from_fn(|i| argument(k, caller, i + 1));
     let cspace = slot_at(k, cspace_address, Kind::CapNode, Rights::WRITE)?;
     let root = slot_at(k, root_address, Kind::PageTable, Rights::WRITE)?;
-    if k.slot(root).cap.aux != 0 {
+    if k.slot(root).cap.level() != 0 {
         return Err(Error::WrongType);
     }
     let account = account::of_configured(k, caller, thread, root)?;
@@ -159,20 +159,16 @@ pub fn bind<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, 
 
 /// Checks that the object in `slot` is bound to no thread and in use by none.
 fn check_free<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Result<(), Error> {
-    let (kind, object) = (k.slot(slot).cap.kind, k.slot(slot).cap.object);
-    let taken = match kind {
-        Kind::SchedulingContext => {
-            // SAFETY: a live capability of this kind names such an object (also in the two below).
-            unsafe { Ref::<SchedulingContext>::at(object) }.is_some_and(|o| k.get(o).owner.is_some())
+    let cap = k.slot(slot).cap;
+    let taken = if let Some(context) = cap.named::<SchedulingContext>() {
+        k.get(context).owner.is_some()
+    } else if let Some(reply) = cap.named::<Reply>() {
+        if k.get(reply).caller.is_some() {
+            return Err(Error::Busy);
         }
-        // SAFETY: see above.
-        Kind::Reply => match unsafe { Ref::<Reply>::at(object) } {
-            Some(o) if k.get(o).caller.is_some() => return Err(Error::Busy),
-            Some(o) => reply::is_taken(k, o),
-            None => true,
-        },
-        // SAFETY: see above.
-        _ => unsafe { Ref::<Notification>::at(object) }.is_none_or(|o| k.get(o).bound.is_some()),
+        reply::is_taken(k, reply)
+    } else {
+        cap.named::<Notification>().is_none_or(|notification| k.get(notification).bound.is_some())
     };
     if taken { Err(Error::AlreadyBound) } else { Ok(()) }
 }
@@ -188,9 +184,8 @@ fn decode_serve<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<(Ref<
         return Err(Error::InvalidArgument);
     }
     let slot = slot_at(k, address, Kind::Endpoint, Rights::READ)?;
-    let object = k.slot(slot).cap.object;
-    // SAFETY: a live capability of this kind names such an object.
-    let has_server = unsafe { Ref::<Endpoint>::at(object) }.is_none_or(|endpoint| k.get(endpoint).server != 0);
+    let endpoint = k.slot(slot).cap.named::<Endpoint>();
+    let has_server = endpoint.is_none_or(|endpoint| k.get(endpoint).server != 0);
     if has_server || is_bound(k, thread, Binding::Served) { Err(Error::AlreadyBound) } else { Ok((thread, Some(slot))) }
 }
 

@@ -21,7 +21,7 @@ use tench_abi::object::{NODE_BITS, NODE_SLOTS, SLOT_SIZE};
 use tench_abi::{Error, Kind, Rights};
 
 use crate::object::Ref;
-use crate::slot::{Cap, SECOND_LEVEL, Slot, SlotRef, flag};
+use crate::slot::{Cap, Slot, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, derivation, mapping};
 
@@ -83,7 +83,7 @@ const fn index_in_node(address: u64) -> usize {
 /// Returns whether a capability is to a node that can be a second-level node.
 #[inline(always)]
 pub fn is_second_level(cap: &Cap) -> bool {
-    cap.aux & SECOND_LEVEL != 0
+    cap.is_second_level()
 }
 
 /// Returns the root of a thread's CSpace.
@@ -242,7 +242,7 @@ pub fn neighbour(slot: SlotRef, i: usize) -> Option<SlotRef> {
 #[inline(always)]
 pub fn duplicate(cap: &Cap) -> Cap {
     let kept = flag::CALLABLE | flag::RECEIVABLE | flag::DEVICE | flag::PRESERVED;
-    Cap { flags: cap.flags & kept, extra: 0, ..*cap }
+    cap.copy_with(cap.flags & kept)
 }
 
 /// Returns a copy of the capability in a slot, if it can be copied.

@@ -21,7 +21,8 @@ use crate::object::Ref;
 use crate::preemption_point::Passed;
 use crate::reply::Reply;
 use crate::scheduling_context::SchedulingContext;
-use crate::slot::{Cap, Slot, SlotRef, flag};
+use crate::slot::payload::Marks;
+use crate::slot::{Cap, Named, Slot, SlotRef, flag};
 use crate::syscall::{Outcome, argument};
 use crate::thread::Thread;
 use crate::{
@@ -296,7 +297,7 @@ impl Scope {
         other.object == cap.object
             && match self {
                 Scope::Object => other.kind == cap.kind || other.kind == Kind::Mapping,
-                Scope::Badge => other.kind == cap.kind && other.badge == cap.badge,
+                Scope::Badge => other.kind == cap.kind && other.badge() == cap.badge(),
                 Scope::Memory(_) | Scope::Nothing => false,
             }
     }
@@ -410,16 +411,17 @@ fn remove_pages<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, end: usize, budget
     k.state().removed += removed;
     if found.is_none() {
         // No child is left, so the marks return to 0.
-        let cap = &mut k.slot(untyped).cap;
-        (cap.badge, cap.extra) = (0, 0);
+        Marks::default().write(&mut k.slot(untyped).cap);
     }
     found
 }
 
 /// Returns whether a capability is unchanged, except that an untyped's marks may have changed.
 pub(crate) fn is_same(now: &Cap, then: &Cap) -> bool {
-    let now =
-        if matches!(then.kind, Kind::Untyped) { Cap { badge: then.badge, extra: then.extra, ..*now } } else { *now };
+    let mut now = *now;
+    if matches!(then.kind, Kind::Untyped) {
+        Marks::of(then).write(&mut now);
+    }
     now == *then
 }
 
@@ -491,21 +493,21 @@ fn remove_simple<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) 
 
 /// Returns the approximate maximum cost of the next step of an object's end.
 fn finalise_cost<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> isize {
-    let Cap { kind, object, .. } = k.slot(slot).cap;
-    let in_use = match kind {
+    let cap = k.slot(slot).cap;
+    let in_use = match cap.kind {
         Kind::Untyped | Kind::InterruptControl | Kind::Kernel | Kind::CapNode | Kind::Thread | Kind::Null => return 0,
         Kind::Frame => first_mapping(k, slot).is_some(),
         Kind::Mapping | Kind::PageTable => true,
-        Kind::Endpoint => !end_of(object, |object: Ref<Endpoint>| k.get(object).head == 0),
-        Kind::Reply => !end_of(object, |object: Ref<Reply>| {
+        Kind::Endpoint => !end_of(&cap, |object: Ref<Endpoint>| k.get(object).head == 0),
+        Kind::Reply => !end_of(&cap, |object: Ref<Reply>| {
             let r = k.get(object);
             r.claimed.is_none() && r.caller.is_none()
         }),
-        Kind::Notification => !end_of(object, |object: Ref<Notification>| {
+        Kind::Notification => !end_of(&cap, |object: Ref<Notification>| {
             let n = k.get(object);
             n.head.is_none() && n.first_interrupt == 0
         }),
-        Kind::SchedulingContext => !end_of(object, |object: Ref<SchedulingContext>| k.get(object).owner.is_none()),
+        Kind::SchedulingContext => !end_of(&cap, |object: Ref<SchedulingContext>| k.get(object).owner.is_none()),
         Kind::Interrupt | Kind::Doorbell => false,
     };
     if in_use { END_USE_COST } else { FINALISE_COST }
@@ -513,21 +515,21 @@ fn finalise_cost<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> isize {
 
 /// Does one step of the end of an object that is not a container. Returns whether nothing refers to it any more.
 fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bool {
-    let Cap { kind, object, .. } = k.slot(slot).cap;
+    let cap = k.slot(slot).cap;
     let cost = finalise_cost(k, slot);
     if !affords(budget, cost) {
         return false;
     }
     *budget -= cost;
-    match kind {
+    match cap.kind {
         Kind::Frame => unmap_one(k, slot, budget),
         Kind::Mapping => mapping::finalise(k, slot),
-        Kind::PageTable => end_of(object, |object| tables::finalise(k, object)),
-        Kind::Endpoint => end_of(object, |object| endpoint::finalise(k, object)),
-        Kind::Reply => end_of(object, |object| reply::finalise(k, object)),
-        Kind::Notification => end_of(object, |object| notification::finalise(k, object)),
-        Kind::SchedulingContext => end_of(object, |object| scheduling_context::finalise(k, object)),
-        Kind::Interrupt => interrupt::finalise(k, object as u32),
+        Kind::PageTable => end_of(&cap, |object| tables::finalise(k, object)),
+        Kind::Endpoint => end_of(&cap, |object| endpoint::finalise(k, object)),
+        Kind::Reply => end_of(&cap, |object| reply::finalise(k, object)),
+        Kind::Notification => end_of(&cap, |object| notification::finalise(k, object)),
+        Kind::SchedulingContext => end_of(&cap, |object| scheduling_context::finalise(k, object)),
+        Kind::Interrupt => interrupt::finalise(k, cap.object as u32),
         Kind::Untyped
         | Kind::InterruptControl
         | Kind::Kernel
@@ -538,10 +540,9 @@ fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bo
     }
 }
 
-/// Applies a step to the object at an address.
-fn end_of<T>(object: usize, step: impl FnOnce(Ref<T>) -> bool) -> bool {
-    // SAFETY: callers have the address from a capability of the kind that belongs to `T`, which still exists.
-    unsafe { Ref::at(object) }.is_none_or(step)
+/// Applies a step to the object of a capability.
+fn end_of<T: Named>(cap: &Cap, step: impl FnOnce(Ref<T>) -> bool) -> bool {
+    cap.named().is_none_or(step)
 }
 
 /// Removes one mapping of a frame. Returns whether the frame has none left.

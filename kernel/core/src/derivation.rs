@@ -18,15 +18,12 @@
 //!
 //! Nothing else in the kernel records derivation. Invariants: docs/invariants.md, "Derivation".
 
-mod invariants;
-
 use tench_abi::Kind;
 
+use crate::slot::payload::{Marks, Reservation};
 use crate::slot::{Cap, Links, SLOT_SHIFT, Slot, SlotRef, flag};
 use crate::tree::{self, Gap, Nodes, runs};
 use crate::{Arch, Kernel};
-
-pub use invariants::check_invariants;
 
 impl<A: Arch> Nodes for Kernel<A> {
     #[inline(always)]
@@ -51,16 +48,19 @@ impl<A: Arch> Nodes for Kernel<A> {
     }
 }
 
-/// Returns whether a capability reserves memory that is being prepared: an untyped zombie, of `extra` bytes.
+/// Returns whether a capability reserves memory that is being prepared ([`Reservation`]).
 #[inline(always)]
 pub const fn is_reservation(cap: &Cap) -> bool {
-    cap.flags & flag::ZOMBIE != 0 && matches!(cap.kind, Kind::Untyped)
+    Reservation::of(cap).is_some()
 }
 
 /// Returns the address at which a capability's memory ends.
 #[inline(always)]
 pub const fn end_address(cap: &Cap) -> usize {
-    if is_reservation(cap) { cap.object.wrapping_add(cap.extra as usize) } else { cap.object.wrapping_add(cap.size()) }
+    match Reservation::of(cap) {
+        Some(reservation) => cap.object.wrapping_add(reservation.length),
+        None => cap.object.wrapping_add(cap.size()),
+    }
 }
 
 /// Returns the part of the order that distinguishes most capabilities to one address.
@@ -69,14 +69,8 @@ const fn size_and_kind(cap: &Cap) -> u32 {
     (u8::MAX - cap.size_bits) as u32 * 256 + cap.kind as u32
 }
 
-/// Returns the badge, for kinds that it distinguishes (other kinds use the field differently).
-#[inline(always)]
-pub const fn badge(cap: &Cap) -> u64 {
-    if matches!(cap.kind, Kind::Endpoint | Kind::Notification | Kind::Kernel) { cap.badge } else { 0 }
-}
-
 /// Returns whether `a` comes before `b`, or they are equal in order.
-fn in_order(a: &Cap, b: &Cap) -> bool {
+pub fn in_order(a: &Cap, b: &Cap) -> bool {
     if a.object != b.object {
         return a.object < b.object;
     }
@@ -84,7 +78,7 @@ fn in_order(a: &Cap, b: &Cap) -> bool {
     if kind_a != kind_b {
         return kind_a < kind_b;
     }
-    badge(a) <= badge(b)
+    a.badge_if_any() <= b.badge_if_any()
 }
 
 /// Returns whether two capabilities name the same object.
@@ -96,8 +90,8 @@ pub fn same_object(a: &Cap, b: &Cap) -> bool {
 /// Returns whether two capabilities are equal in order and share one node of the tree. Capabilities to untyped memory
 /// never do: one can be the other's child, of the same size.
 #[inline(always)]
-fn equal(a: &Cap, b: &Cap) -> bool {
-    same_object(a, b) && badge(a) == badge(b) && !matches!(a.kind, Kind::Untyped)
+pub fn equal(a: &Cap, b: &Cap) -> bool {
+    same_object(a, b) && a.badge_if_any() == b.badge_if_any() && !matches!(a.kind, Kind::Untyped)
 }
 
 /// Fills an empty slot with a capability to a new object, in a gap that the caller has found.
@@ -114,11 +108,11 @@ pub fn insert<A: Arch>(k: &mut Kernel<A>, gap: Gap, destination: SlotRef, cap: &
 pub fn insert_run<A: Arch>(k: &mut Kernel<A>, gap: Gap, (first, count): (SlotRef, usize), cap: &Cap) {
     let mut slot = first;
     for i in 0..count {
-        k.slot(slot).cap = Cap { object: cap.object + (i << cap.size_bits), ..*cap };
+        k.slot(slot).cap = cap.at(cap.object + (i << cap.size_bits));
         let Some(next) = runs::after(slot) else { return };
         slot = next;
     }
-    let behind = Cap { object: cap.object + (count << cap.size_bits), ..*cap };
+    let behind = cap.at(cap.object + (count << cap.size_bits));
     match gap.1.filter(|next| *next == slot) {
         Some(next) if goes_on(&behind, &k.slot(next).cap) => {
             tree::replace(k, next, first);
@@ -141,7 +135,7 @@ fn goes_on(expected: &Cap, cap: &Cap) -> bool {
 pub fn turn_into_run<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, cap: &Cap) {
     let behind = tree::next(k, slot).filter(|behind| runs::after(slot) == Some(*behind));
     match behind {
-        Some(behind) if goes_on(&Cap { object: end_address(cap), ..*cap }, &k.slot(behind).cap) => {
+        Some(behind) if goes_on(&cap.at(end_address(cap)), &k.slot(behind).cap) => {
             tree::remove(k, slot);
             tree::replace(k, behind, slot);
             runs::extend(k, slot, 1);
@@ -319,9 +313,7 @@ fn reset_watermark<A: Arch>(k: &mut Kernel<A>, object: usize, previous: u32, nex
     }
     let end = cap.object + cap.size();
     if object < end && SlotRef::new(next).is_none_or(|next| k.slot(next).cap.object >= end) {
-        let cap = &mut k.slot(parent).cap;
-        cap.badge = 0;
-        cap.extra = 0;
+        Marks::default().write(&mut k.slot(parent).cap);
     }
 }
 
@@ -379,8 +371,8 @@ pub fn first_child<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef) -> Option<SlotR
 /// Returns the gap in the order for an object in `start..range_end`, inside an untyped; `None` if a capability derived
 /// from the untyped lies in that range.
 pub fn find_gap<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, start: usize, range_end: usize) -> Option<Gap> {
-    let Cap { object, badge, extra, .. } = k.slot(untyped).cap;
-    let marks = badge.max(extra);
+    let cap = &k.slot(untyped).cap;
+    let (object, marks) = (cap.object, Marks::of(cap).end());
     if marks == 0 {
         return Some((Some(untyped), tree::next(k, untyped)));
     }

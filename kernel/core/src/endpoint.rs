@@ -10,6 +10,7 @@ use crate::ipc_buffer::Buffer;
 use crate::notification::Notification;
 use crate::object::Ref;
 use crate::reply::Reply;
+use crate::slot::Named;
 use crate::slot::SlotRef;
 use crate::syscall::{Outcome, argument, clear};
 use crate::thread::{Purpose, Thread, ThreadState, blocker};
@@ -39,6 +40,11 @@ pub struct Endpoint {
 }
 
 const _: () = assert!(size_of::<Endpoint>() == 1 << tench_abi::object::ENDPOINT_BITS);
+
+// SAFETY: retype makes an endpoint where it makes such a capability. It lives until the last of them is deleted.
+unsafe impl Named for Endpoint {
+    const KIND: Kind = Kind::Endpoint;
+}
 
 /// Checks a message on the sender's side, before anything is written.
 pub fn check_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag, may_grant: bool) -> Result<(), Error> {
@@ -137,16 +143,12 @@ fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, purpose: Purpose, block
     let address = argument(k, thread, 0);
     let slot = cspace::lookup(k, address)?;
     let cap = &k.slot(slot).cap;
-    if cap.kind != Kind::Endpoint {
-        return Err(Error::WrongType);
-    }
+    let endpoint = cap.named::<Endpoint>().ok_or(Error::WrongType)?;
     let needed = if purpose == Purpose::Call { Rights::WRITE.union(Rights::CALL) } else { Rights::WRITE };
     if !cap.allows(needed) {
         return Err(Error::MissingRights);
     }
-    let (object, badge, may_grant) = (cap.object, cap.badge, cap.allows(Rights::GRANT));
-    // SAFETY: a live capability of this kind names such an object.
-    let Some(endpoint) = (unsafe { Ref::<Endpoint>::at(object) }) else { return Err(Error::InvalidCapability) };
+    let (badge, may_grant) = (cap.badge(), cap.allows(Rights::GRANT));
     if purpose == Purpose::Send && k.get(endpoint).server != 0 {
         return Err(Error::CallsOnly);
     }
@@ -308,21 +310,12 @@ fn source<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Source, Err
     let address = argument(k, thread, 0);
     let slot = cspace::lookup(k, address)?;
     let cap = &k.slot(slot).cap;
-    let (kind, object, allowed) = (cap.kind, cap.object, cap.allows(Rights::READ));
-    if !matches!(kind, Kind::Endpoint | Kind::Notification) {
-        return Err(Error::WrongType);
-    }
-    if !allowed {
-        return Err(Error::MissingRights);
-    }
-    let source = if kind == Kind::Endpoint {
-        // SAFETY: a live capability of this kind names such an object.
-        unsafe { Ref::at(object) }.map(Source::Endpoint)
-    } else {
-        // SAFETY: as above.
-        unsafe { Ref::at(object) }.map(Source::Notification)
+    let source = match cap.kind {
+        Kind::Endpoint => cap.named().map(Source::Endpoint),
+        _ => cap.named().map(Source::Notification),
     };
-    source.ok_or(Error::InvalidCapability)
+    let source = source.ok_or(Error::WrongType)?;
+    if cap.allows(Rights::READ) { Ok(source) } else { Err(Error::MissingRights) }
 }
 
 /// Takes a signal of the bound notification or the first sender's message, or else queues the thread as a receiver.

@@ -7,7 +7,6 @@ use tench_abi::fault::{
 use tench_abi::message::REGISTER_WORDS;
 use tench_abi::{Error, Kind, Rights, Tag};
 
-use crate::endpoint::Endpoint;
 use crate::endpoint::rendezvous;
 use crate::ipc_buffer::Buffer;
 use crate::object::Ref;
@@ -97,12 +96,8 @@ pub fn upcall<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class, rep
 fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> bool {
     let t = k.get(thread);
     let cap = &t.bindings[Binding::fault(class) as usize].cap;
-    if cap.kind != Kind::Endpoint || !cap.allows(Rights::WRITE.union(Rights::CALL)) {
-        return false;
-    }
-    let badge = cap.badge;
-    // SAFETY: a live capability of this kind names such an object.
-    let Some(endpoint) = (unsafe { Ref::<Endpoint>::at(cap.object) }) else { return false };
+    let Some(endpoint) = cap.named().filter(|_| cap.allows(Rights::WRITE.union(Rights::CALL))) else { return false };
+    let badge = cap.badge();
     t.badge = badge;
     t.may_grant = false;
     t.purpose = Purpose::Fault;

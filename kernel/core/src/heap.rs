@@ -38,11 +38,14 @@ pub struct Node {
     pub key: u64,
     /// Order among equal keys.
     pub order: u32,
-    parent: u32,
-    left: u32,
-    right: u32,
-    /// 0 outside of a heap. Fewer than 2^32 nodes have ranks below 33.
-    rank: u8,
+    /// Parent; [`EMPTY`] for the root.
+    pub parent: u32,
+    /// Child of the higher rank, or [`EMPTY`].
+    pub left: u32,
+    /// The other child.
+    pub right: u32,
+    /// Distance to the nearest missing child, plus 1; 0 outside of a heap. Fewer than 2^32 nodes have ranks below 33.
+    pub rank: u8,
     /// Type of the object that contains the node.
     pub holder: Holder,
     /// Number of the heap that contains the node, for a user with several heaps.
@@ -60,7 +63,7 @@ impl Node {
 
     /// Returns what the order compares.
     #[inline(always)]
-    const fn sort_key(&self) -> (u64, u32) {
+    pub const fn sort_key(&self) -> (u64, u32) {
         (self.key, self.order)
     }
 }
@@ -84,7 +87,7 @@ pub fn number<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) -> u32 {
 
 /// Returns the rank of a node, 0 for a missing one.
 #[inline(always)]
-fn rank<A: Arch>(k: &mut Kernel<A>, at: u32) -> u8 {
+pub fn rank<A: Arch>(k: &mut Kernel<A>, at: u32) -> u8 {
     node(k, at).map_or(0, |node| k.get(node).rank)
 }
 
@@ -233,24 +236,4 @@ fn join<A: Arch>(k: &mut Kernel<A>, left: Ref<Node>, right: u32) -> u32 {
             number(k, left)
         }
     }
-}
-
-/// Calls `visit` with each node of a heap, from the root down. Panics unless the heap is well-formed. For tests.
-pub fn check_invariants<A: Arch>(k: &mut Kernel<A>, root: u32, visit: &mut dyn FnMut(Ref<Node>)) {
-    check_below(k, root, EMPTY, visit);
-}
-
-/// Checks a subtree.
-fn check_below<A: Arch>(k: &mut Kernel<A>, at: u32, parent: u32, visit: &mut dyn FnMut(Ref<Node>)) {
-    let Some(this) = node(k, at) else { return };
-    let n = *k.get(this);
-    visit(this);
-    assert!(n.parent == parent, "a child names its parent");
-    if let Some(above) = node(k, parent) {
-        assert!(n.sort_key() >= k.get(above).sort_key(), "no child comes before its parent");
-    }
-    let (left, right) = (rank(k, n.left), rank(k, n.right));
-    assert!(left >= right && n.rank == right + 1, "ranks are leftist");
-    check_below(k, n.left, at, visit);
-    check_below(k, n.right, at, visit);
 }

@@ -161,10 +161,7 @@ pub fn bind<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, 
     }
     let slot = slot_at(k, address, Kind::Notification, Rights::WRITE)?;
     let cap = k.slot(slot).cap;
-    // SAFETY: a live capability of this kind names such an object.
-    let Some(target) = (unsafe { Ref::<Notification>::at(cap.object) }) else {
-        return Err(Error::InvalidCapability);
-    };
+    let target = cap.named::<Notification>().ok_or(Error::WrongType)?;
     if k.state().interrupts[number as usize].notification.is_some() {
         return Err(Error::AlreadyBound);
     }
@@ -173,7 +170,7 @@ pub fn bind<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, 
     if next != 0 {
         k.state().interrupts[next as usize - 1].previous = link;
     }
-    let badge = if cap.badge == 0 { 1 } else { cap.badge };
+    let badge = cap.badge().max(1);
     let line = &mut k.state().interrupts[number as usize];
     *line = InterruptLine { notification: Some(target), badge, next, previous: 0, ..*line };
     k.arch().interrupt_enable(number);

@@ -6,7 +6,7 @@
 //! capabilities, so that deleting a frame finds its mappings, too.
 //!
 //! ```text
-//!  aux    31      16 15       0      extra  31          12 11        10     5 4   0
+//!  small  31      16 15       0      second 31          12 11        10     5 4   0
 //!        ┌──────────┬──────────┐           ┌──────────────┬──────────┬───────┬─────┐
 //!        │ count    │ first    │           │ offset       │PROTECTING│ 0     │flags│
 //!        └──────────┴──────────┘           └──────────────┴──────────┴───────┴─────┘
@@ -15,21 +15,23 @@
 
 pub mod scattered;
 
+use tench_abi::Kind;
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
 
 use crate::object::Ref;
 use crate::page_table::{PageTable, ShadowEntry};
-use crate::slot::{Cap, SlotRef};
+use crate::slot::payload::Raw;
+use crate::slot::{Cap, SlotRef, flag};
 use crate::{Arch, Kernel, page_table};
 
 /// Number of entries changed between two preemption points.
 pub const STEP: usize = 64;
-/// Bit of `extra`: a change of the flags has begun and not ended, so entries differ in their flags.
-pub(crate) const PROTECTING: u64 = 1 << 11;
-/// Mask of the flags in `extra`.
+/// Bit of the second word: a change of the flags has begun and not ended, so entries differ in their flags.
+const PROTECTING: u64 = 1 << 11;
+/// Mask of the flags in the second word.
 const FLAGS: u64 = 0x1f;
-/// Mask of the offset in `extra`.
-pub(crate) const OFFSET: u64 = !(PAGE_SIZE as u64 - 1);
+/// Mask of the offset in the second word.
+const OFFSET: u64 = !(PAGE_SIZE as u64 - 1);
 /// Flags for the memory type of an entry.
 pub(crate) const MEMORY_TYPE: MapFlags = MapFlags::DEVICE.union(MapFlags::UNCACHED);
 /// A decoded mapping capability.
@@ -52,13 +54,14 @@ pub struct Mapping {
 impl Mapping {
     /// Decodes a capability.
     pub const fn of(cap: &Cap) -> Mapping {
+        let Raw { small, words: [table, about] } = cap.raw();
         Mapping {
-            table: cap.badge as usize,
-            first: (cap.aux & 0xffff) as usize,
-            count: (cap.aux >> 16) as usize,
-            memory: cap.object + (cap.extra & OFFSET) as usize,
-            flags: MapFlags::from_bits_truncate(cap.extra & FLAGS),
-            protecting: cap.extra & PROTECTING != 0,
+            table: table as usize,
+            first: (small & 0xffff) as usize,
+            count: (small >> 16) as usize,
+            memory: cap.object + (about & OFFSET) as usize,
+            flags: MapFlags::from_bits_truncate(about & FLAGS),
+            protecting: about & PROTECTING != 0,
         }
     }
 
@@ -69,9 +72,34 @@ impl Mapping {
     }
 }
 
-/// Encodes `aux`.
-pub const fn extent(first: usize, count: usize) -> u32 {
+/// Encodes the entries of a mapping.
+const fn extent(first: usize, count: usize) -> u32 {
     first as u32 | (count as u32) << 16
+}
+
+/// Returns the capability to a mapping of a frame: `count` entries of a table, from `first` on. `about` is the offset
+/// in the frame together with the flags, of which a mapping does not keep [`COHERENT`](MapFlags::COHERENT).
+#[inline(always)]
+pub const fn cap(frame: &Cap, table: Ref<PageTable>, (first, count): (usize, usize), about: u64) -> Cap {
+    let flags = frame.flags & (flag::DEVICE | flag::PRESERVED);
+    let raw = Raw { small: extent(first, count), words: [table.address() as u64, about] };
+    let mut cap = frame.with(raw);
+    (cap.kind, cap.flags) = (Kind::Mapping, flags);
+    cap
+}
+
+/// Changes the entries that a mapping has.
+#[inline(always)]
+pub const fn set_extent(cap: &mut Cap, first: usize, count: usize) {
+    cap.set_small(extent(first, count));
+}
+
+/// Changes the flags that a mapping has. `protecting` says that the entries are being changed.
+#[inline(always)]
+pub const fn set_flags(cap: &mut Cap, flags: MapFlags, protecting: bool) {
+    let [_, about] = cap.raw().words;
+    let mark = if protecting { PROTECTING } else { 0 };
+    cap.set_second_word(about & OFFSET | flags.bits() | mark);
 }
 
 /// Writes one entry of a table, with its shadow entry.
@@ -138,7 +166,7 @@ pub fn finalise_row<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     if let Some(location) = page_table::locate(k, table, from) {
         k.arch().invalidate(location.asid, location.address, level, step);
     }
-    k.slot(slot).cap.aux = extent(mapping.first, rest);
+    set_extent(&mut k.slot(slot).cap, mapping.first, rest);
     rest == 0
 }
 

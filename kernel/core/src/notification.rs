@@ -3,6 +3,7 @@
 use tench_abi::{Error, Kind, Rights, Tag};
 
 use crate::object::Ref;
+use crate::slot::Named;
 use crate::syscall::{Outcome, argument, capability_slot};
 use crate::thread::{Thread, ThreadState, blocker};
 use crate::{Arch, Kernel, cspace, endpoint, helping, interrupt, scheduler, timers};
@@ -28,6 +29,11 @@ pub struct Notification {
 
 const _: () = assert!(size_of::<Notification>() == 1 << tench_abi::object::NOTIFICATION_BITS);
 
+// SAFETY: retype makes a notification where it makes such a capability. It lives until the last of them is deleted.
+unsafe impl Named for Notification {
+    const KIND: Kind = Kind::Notification;
+}
+
 /// Performs `Signal`.
 pub fn signal_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let address = argument(k, thread, 0);
@@ -40,11 +46,8 @@ pub fn signal_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
     }
     let slot = capability_slot(k, thread, Kind::Notification, Rights::WRITE)?;
     let cap = &k.slot(slot).cap;
-    let (object, badge) = (cap.object, cap.badge);
-    // SAFETY: a live capability of this kind names such an object.
-    let Some(notification) = (unsafe { Ref::<Notification>::at(object) }) else {
-        return Err(Error::InvalidCapability);
-    };
+    let badge = cap.badge();
+    let notification = cap.named().ok_or(Error::WrongType)?;
     signal(k, notification, if badge == 0 { 1 } else { badge });
     Ok(Outcome::Done)
 }

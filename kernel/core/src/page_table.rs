@@ -13,10 +13,12 @@
 //! of a thread in such an address space is that of the empty one, so its first instruction fetch fails, and then
 //! [`load_shared`] loads its own.
 
+use tench_abi::Kind;
 use tench_abi::memory::{MAX_SCATTERED, TABLE_ENTRIES, USER_END, entry_bits};
 
 use crate::account::Account;
 use crate::object::Ref;
+use crate::slot::Named;
 use crate::slot::{SLOT_SHIFT, SlotRef, flag};
 use crate::thread::{Binding, Thread};
 use crate::{Arch, Kernel};
@@ -53,6 +55,11 @@ pub struct PageTable {
 }
 
 const _: () = assert!(size_of::<PageTable>() == 1 << tench_abi::object::PAGE_TABLE_BITS);
+
+// SAFETY: retype makes a page table where it makes such a capability. It lives until the last of them is deleted.
+unsafe impl Named for PageTable {
+    const KIND: Kind = Kind::PageTable;
+}
 
 /// A decoded shadow entry, from [`PageTable::shadows`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -150,16 +157,12 @@ pub fn virtual_address<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index:
     locate(k, table, index).map(|location| location.address)
 }
 
-/// Returns the translation-table base register for threads in the address space of the root table at `object`.
-pub fn space_register<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
-    let physical = k.physical(object);
-    // SAFETY: the caller has it from a live capability to a table.
-    match unsafe { Ref::<PageTable>::at(object) } {
-        Some(root) if k.get(root).asid != SHARED => {
-            let asid = k.get(root).asid;
-            k.arch().space_register(physical, asid)
-        }
-        _ => k.arch().empty_space_register(),
+/// Returns the translation-table base register for threads in the address space of a root table.
+pub fn space_register<A: Arch>(k: &mut Kernel<A>, root: Ref<PageTable>) -> u64 {
+    let physical = k.physical(root.address());
+    match k.get(root).asid {
+        SHARED => k.arch().empty_space_register(),
+        asid => k.arch().space_register(physical, asid),
     }
 }
 
@@ -169,42 +172,35 @@ pub fn space_register<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
 pub fn load_shared<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let empty = k.arch().empty_space_register();
     let cap = &k.get(thread).bindings[Binding::AddressSpace as usize].cap;
-    let (object, is_bound) = (cap.object, cap.flags & flag::EMBEDDED != 0);
-    if k.arch().space() != empty || k.get(thread).space_register != empty || !is_bound {
+    let Some(root) = cap.named().filter(|_| cap.flags & flag::EMBEDDED != 0) else { return false };
+    if k.arch().space() != empty || k.get(thread).space_register != empty {
         return false;
     }
-    let register = share(k, object);
+    let register = share(k, root);
     k.arch().load_space(register);
     true
 }
 
-/// Gives the shared identifier's TLB entries to the address space of the root table at `object`. Returns the
-/// translation-table base register for it.
-pub fn share<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
-    if k.state().shared_space != object {
+/// Gives the shared identifier's TLB entries to the address space of a root table. Returns the translation-table base
+/// register for it.
+pub fn share<A: Arch>(k: &mut Kernel<A>, root: Ref<PageTable>) -> u64 {
+    if k.state().shared_space != root.address() {
         k.arch().invalidate_space(SHARED);
-        k.state().shared_space = object;
+        k.state().shared_space = root.address();
     }
-    let physical = k.physical(object);
+    let physical = k.physical(root.address());
     k.arch().space_register(physical, SHARED)
 }
 
-/// Counts a thread as resident in the address space of the root table at `object`. Returns the translation-table base
-/// register for it.
-pub fn enter<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
-    // SAFETY: the caller has it from a live capability to a table.
-    if let Some(root) = unsafe { Ref::<PageTable>::at(object) } {
-        k.get(root).residents += 1;
-    }
-    space_register(k, object)
+/// Counts a thread as resident in the address space of a root table. Returns the translation-table base register.
+pub fn enter<A: Arch>(k: &mut Kernel<A>, root: Ref<PageTable>) -> u64 {
+    k.get(root).residents += 1;
+    space_register(k, root)
 }
 
-/// Stops counting a thread as resident in the address space of the root table at `object`.
-pub fn leave<A: Arch>(k: &mut Kernel<A>, object: usize) {
-    // SAFETY: the caller has it from the thread's capability to the table, which still exists.
-    if let Some(root) = unsafe { Ref::<PageTable>::at(object) } {
-        k.get(root).residents -= 1;
-    }
+/// Stops counting a thread as resident in the address space of a root table.
+pub fn leave<A: Arch>(k: &mut Kernel<A>, root: Ref<PageTable>) {
+    k.get(root).residents -= 1;
 }
 
 /// Makes a page table of zeroed memory at `object`. A root table takes an identifier, or shares one.

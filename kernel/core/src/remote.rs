@@ -30,7 +30,8 @@
 use tench_abi::{Error, Kind, Rights};
 
 use crate::object::Ref;
-use crate::slot::{BORROWED, Cap, EXPORTED, REVOKE_REQUESTED, SlotRef, flag};
+use crate::slot::payload::Marks;
+use crate::slot::{Cap, SlotRef, flag};
 use crate::syscall::{Outcome, argument};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, cspace, derivation, syscall};
@@ -64,17 +65,11 @@ pub fn export<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome
             return Err(Error::Busy);
         }
         // ── Point of no return ──
-        let cap = &mut k.slot(slot).cap;
-        cap.rights &= !Rights::WRITE.bits();
-        cap.aux &= !REVOKE_REQUESTED;
-    } else {
-        if !derivation::lead(k, slot, Cap::is_exported) {
-            return Err(Error::Lent);
-        }
-        // The field is unused in capabilities that are not exported.
-        k.slot(slot).cap.extra = EXPORTED;
+        k.slot(slot).cap.rights &= !Rights::WRITE.bits();
+    } else if !derivation::lead(k, slot, Cap::is_exported) {
+        return Err(Error::Lent);
     }
-    k.slot(slot).cap.flags |= flag::EMBEDDED;
+    k.slot(slot).cap.set_exported(true);
     Ok(Outcome::Done)
 }
 
@@ -91,13 +86,10 @@ pub fn unexport<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     }
     // ── Point of no return ──
     let cap = &mut k.slot(slot).cap;
-    cap.flags &= !flag::EMBEDDED;
+    cap.set_exported(false);
     if is_untyped {
         // Every untyped that is not exported has all rights, so this one had `WRITE`.
         cap.rights |= Rights::WRITE.bits();
-        cap.aux &= !REVOKE_REQUESTED;
-    } else {
-        cap.extra = 0;
     }
     Ok(Outcome::Done)
 }
@@ -123,8 +115,8 @@ fn decode_import<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Cap,
     }
     k.arch().check_import(physical, size)?;
     let object = k.arch().base().wrapping_add(physical as usize);
-    let mut cap = Cap::new(kind, object, bits as u8);
-    (cap.rights, cap.aux) = (rights.bits(), BORROWED);
+    let mut cap = Cap::new(kind, object, bits as u8).borrowed();
+    cap.rights = rights.bits();
     Ok(cap)
 }
 
@@ -138,7 +130,9 @@ pub fn import<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome
     if let Some(around) = around {
         let end = derivation::end_address(&cap);
         let lent = &mut k.slot(around).cap;
-        lent.extra = lent.extra.max((end - lent.object) as u64);
+        let mut marks = Marks::of(lent);
+        marks.placed = marks.placed.max((end - lent.object) as u64);
+        marks.write(lent);
     }
     derivation::insert(k, gap, destination, &cap);
     Ok(Outcome::Done)
@@ -152,7 +146,7 @@ pub fn holders<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
         Kind::Untyped => derivation::first_child(k, slot).is_some(),
         // A mapping has one capability only, and its neighbours are other mappings.
         Kind::Mapping => false,
-        _ if derivation::badge(&cap) != 0 => derivation::has_equal(k, slot),
+        _ if cap.badge_if_any() != 0 => derivation::has_equal(k, slot),
         _ => {
             let found = derivation::neighbours(k, slot);
             found.sibling || found.mapping

@@ -4,6 +4,7 @@ use tench_abi::{Error, Kind, Rights, Tag};
 
 use crate::helping::heights;
 use crate::object::Ref;
+use crate::slot::Named;
 use crate::syscall::{Outcome, argument, capability_at, slot_at};
 use crate::thread::{Thread, ThreadState, blocker};
 use crate::{Arch, Kernel, endpoint, fault, helping, scheduler, timers};
@@ -22,9 +23,14 @@ pub struct Reply {
 
 const _: () = assert!(size_of::<Reply>() == 1 << tench_abi::object::REPLY_BITS);
 
+// SAFETY: retype makes a reply object where it makes such a capability. It lives until the last of them is deleted.
+unsafe impl Named for Reply {
+    const KIND: Kind = Kind::Reply;
+}
+
 /// Returns the reply object that `address` names in the calling thread's CSpace.
 fn at<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<Ref<Reply>, Error> {
-    capability_at(k, address, Kind::Reply, Rights::WRITE)
+    capability_at(k, address, Rights::WRITE)
 }
 
 /// Returns the reply object for a receive, and whether callers in it are deferred. The object is that in `x11` if the
@@ -35,9 +41,7 @@ pub fn named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> Resul
         let address = k.get(thread).registers.x[11];
         let slot = slot_at(k, address, Kind::Reply, Rights::WRITE)?;
         let cap = &k.slot(slot).cap;
-        let (object, may_help) = (cap.object, cap.allows(Rights::CALL));
-        // SAFETY: a live capability of this kind names such an object.
-        (unsafe { Ref::at(object) }.ok_or(Error::InvalidCapability)?, may_help)
+        (cap.named().ok_or(Error::WrongType)?, cap.allows(Rights::CALL))
     } else {
         (bound.ok_or(Error::NoReplyObject)?, true)
     };

@@ -6,6 +6,7 @@ use tench_abi::{Error, Kind, Rights};
 use crate::budget::Budget;
 use crate::heap::Node;
 use crate::object::Ref;
+use crate::slot::Named;
 use crate::slot::flag;
 use crate::syscall::{Outcome, argument, capability, capability_at};
 use crate::thread::{Base, Binding, Thread, blocker};
@@ -43,9 +44,14 @@ pub struct SchedulingContext {
 
 const _: () = assert!(size_of::<SchedulingContext>() == 1 << tench_abi::object::SCHEDULING_CONTEXT_BITS);
 
+// SAFETY: retype makes a scheduling context where it makes such a capability. It lives until the last of them is deleted.
+unsafe impl Named for SchedulingContext {
+    const KIND: Kind = Kind::SchedulingContext;
+}
+
 /// Performs `SchedulingConfigure`.
 pub fn configure<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let scheduling = capability::<A, SchedulingContext>(k, thread, Kind::SchedulingContext, Rights::WRITE)?;
+    let scheduling = capability::<A, SchedulingContext>(k, thread, Rights::WRITE)?;
     let (priority, ceiling) = (argument(k, thread, 1), argument(k, thread, 2));
     let slice = argument(k, thread, 3);
     let (Ok(priority), Ok(ceiling)) = (u8::try_from(priority), u8::try_from(ceiling)) else {
@@ -83,7 +89,7 @@ fn authority<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, i: usize) -> Resul
     let context = if address == 0 {
         k.get(thread).base.context.ok_or(Error::PriorityTooHigh)?
     } else {
-        capability_at::<A, SchedulingContext>(k, address, Kind::SchedulingContext, Rights::WRITE)?
+        capability_at::<A, SchedulingContext>(k, address, Rights::WRITE)?
     };
     let c = k.get(context);
     Ok(Authority { ceiling: c.ceiling, slice: slice_of(c) })
@@ -102,7 +108,7 @@ fn last_tick(slice: u64) -> u64 {
 
 /// Performs `SchedulingReserve`.
 pub fn reserve<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let scheduling = capability::<A, SchedulingContext>(k, thread, Kind::SchedulingContext, Rights::WRITE)?;
+    let scheduling = capability::<A, SchedulingContext>(k, thread, Rights::WRITE)?;
     let (budget, period) = (argument(k, thread, 1), argument(k, thread, 2));
     let is_limit = (MIN_BUDGET..=period).contains(&budget) && period <= MAX_PERIOD;
     if !is_limit && (budget, period) != (0, 0) {
@@ -142,7 +148,7 @@ pub fn refresh<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>) {
 
 /// Performs `SchedulingQuery`.
 pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let scheduling = capability::<A, SchedulingContext>(k, thread, Kind::SchedulingContext, Rights::READ)?;
+    let scheduling = capability::<A, SchedulingContext>(k, thread, Rights::READ)?;
     scheduler::charge(k);
     depletion::charge_budget(k, scheduling);
     let now = k.state().charged_until;
@@ -182,9 +188,5 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>) 
 pub fn of_thread<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<SchedulingContext>> {
     let cap = &k.get(thread).bindings[Binding::Scheduling as usize].cap;
     // A slot without `EMBEDDED` was unbound, and holds a capability that is being deleted.
-    if cap.kind as u8 != Kind::SchedulingContext as u8 || cap.flags & flag::EMBEDDED == 0 {
-        return None;
-    }
-    // SAFETY: a live capability of this kind names such an object.
-    unsafe { Ref::at(cap.object) }
+    cap.named().filter(|_| cap.flags & flag::EMBEDDED != 0)
 }

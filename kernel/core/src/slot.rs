@@ -1,12 +1,15 @@
 //! Capability slots of 64 bytes, one cache line each.
 
+pub mod payload;
+
 use core::mem::offset_of;
 use core::num::NonZeroU32;
 
 use tench_abi::object::NODE_BITS;
 use tench_abi::{Kind, Rights};
 
-use crate::Arch;
+pub use payload::{Named, Payload};
+use payload::{REPLYABLE, SECOND_LEVEL};
 
 /// Log2 of a slot's size in bytes.
 pub const SLOT_SHIFT: u32 = 6;
@@ -61,37 +64,7 @@ pub mod flag {
     pub const ZOMBIE: u8 = 128;
 }
 
-/// Bit of [`Cap::aux`] of a node that can be a second-level node: kind, size and liveness are checked once. No other
-/// kind sets this bit, so an address look-up tests nothing else.
-pub const SECOND_LEVEL: u32 = 1 << 31;
-
-/// Bit of [`Cap::aux`] of a reply object whose callers are not deferred: kind, `WRITE`, `CALL` and liveness are checked
-/// once. No other kind sets this bit, so a reply on a fast path tests nothing else.
-pub const REPLYABLE: u32 = 1 << 30;
-
-/// Bit of [`Cap::aux`] of a frame or untyped that was imported: the memory belongs to another core. Copies have it,
-/// too.
-pub const BORROWED: u32 = 1;
-/// Bit of [`Cap::extra`] of a frame that is exported. Copies do not have it.
-pub const EXPORTED: u64 = 1;
-/// Bit for "revoke requested": a deletion has met this exported capability. In [`Cap::extra`]; for an untyped in
-/// [`Cap::aux`].
-pub const REVOKE_REQUESTED: u32 = 2;
-
-/// The content of a slot: a capability. Addresses are kernel virtual.
-///
-/// | kind         | `object`        | `badge`            | `aux`                           | `extra`                  |
-/// |--------------|-----------------|--------------------|---------------------------------|--------------------------|
-/// | Untyped      | address         | watermark          | [`BORROWED`], [`REVOKE_REQUESTED`]        | highest placed           |
-/// | CapNode      | address         | –                  | log2 of slots, [`SECOND_LEVEL`] | zombie: progress         |
-/// | Frame        | address         | –                  | [`BORROWED`]                    | [`EXPORTED`], [`REVOKE_REQUESTED`] |
-/// | PageTable    | address         | –                  | level                           | –                        |
-/// | Mapping      | frame's address | table's address    | first, count << 16              | offset, flags            |
-/// | Endpoint     | address         | badge              | –                               | –                        |
-/// | Notification | address         | badge              | –                               | –                        |
-/// | Reply        | address         | –                  | [`REPLYABLE`]                  | –                        |
-/// | Interrupt    | number          | –                  | –                               | –                        |
-/// | Kernel       | 0               | badge, with powers | –                               | –                        |
+/// The content of a slot: a capability. What it says beside this head depends on its kind ([`payload`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Cap {
@@ -103,20 +76,19 @@ pub struct Cap {
     pub size_bits: u8,
     /// Bits of [`flag`].
     pub flags: u8,
-    /// Meaning by kind, as in the table.
-    pub aux: u32,
-    /// Address or number of the object, as in the table.
+    /// First part of the [payload](Raw).
+    small: u32,
+    /// Address of the object, kernel virtual (for a mapping that of its frame), or an interrupt line's or a doorbell's
+    /// number, or 0 for what there is only one of.
     pub object: usize,
-    /// Meaning by kind, as in the table.
-    pub badge: u64,
-    /// Meaning by kind, as in the table.
-    pub extra: u64,
+    /// Second and third part of the [payload](Raw).
+    words: [u64; 2],
 }
 
 impl Cap {
     /// The content of an empty slot.
     pub const NULL: Cap =
-        Cap { kind: Kind::Null, rights: 0, size_bits: 0, flags: 0, aux: 0, object: 0, badge: 0, extra: 0 };
+        Cap { kind: Kind::Null, rights: 0, size_bits: 0, flags: 0, small: 0, object: 0, words: [0; 2] };
 
     /// Returns a capability with all rights.
     pub const fn new(kind: Kind, object: usize, size_bits: u8) -> Cap {
@@ -125,10 +97,9 @@ impl Cap {
             rights: Rights::all().bits(),
             size_bits,
             flags: flag::ORIGINAL,
-            aux: 0,
+            small: 0,
             object,
-            badge: 0,
-            extra: 0,
+            words: [0; 2],
         };
         cap.update_flags();
         cap
@@ -143,12 +114,12 @@ impl Cap {
         let calls = is_alive && self.rights & call == call;
         match self.kind {
             Kind::CapNode => {
-                self.aux &= !SECOND_LEVEL;
-                if self.aux == NODE_BITS && is_alive {
-                    self.aux |= SECOND_LEVEL;
+                self.small &= !SECOND_LEVEL;
+                if self.small == NODE_BITS && is_alive {
+                    self.small |= SECOND_LEVEL;
                 }
             }
-            Kind::Reply => self.aux = if calls { REPLYABLE } else { 0 },
+            Kind::Reply => self.small = if calls { REPLYABLE } else { 0 },
             Kind::Endpoint => {
                 if calls {
                     self.flags |= flag::CALLABLE;
@@ -169,56 +140,9 @@ impl Cap {
         u32::from_le(unsafe { core::ptr::from_ref(self).cast::<u32>().read() })
     }
 
-    /// Returns the fields `object` and `badge`, read at once.
-    #[inline(always)]
-    pub fn object_and_badge<A: Arch>(&self) -> (usize, u64) {
-        const { assert!(offset_of!(Cap, badge) == offset_of!(Cap, object) + 8) };
-        // SAFETY: the two fields lie there.
-        let [object, badge] = unsafe { A::pair::<Cap, { offset_of!(Cap, object) }>(self) };
-        (object as usize, badge)
-    }
-
-    /// Returns whether the capability is exported. For an untyped, `EMBEDDED` alone says so, since untyped memory is
-    /// never bound to a thread.
-    pub const fn is_exported(&self) -> bool {
-        self.flags & flag::EMBEDDED != 0
-            && match self.kind {
-                Kind::Untyped => true,
-                Kind::Frame => self.extra & EXPORTED != 0,
-                _ => false,
-            }
-    }
-
-    /// Marks an exported capability as "revoke requested".
-    pub const fn request_revoke(&mut self) {
-        match self.kind {
-            Kind::Untyped => self.aux |= REVOKE_REQUESTED,
-            _ => self.extra |= REVOKE_REQUESTED as u64,
-        }
-    }
-
-    /// Returns whether the capability is exported and revoke is requested.
-    pub const fn is_revoke_requested(&self) -> bool {
-        self.is_exported()
-            && match self.kind {
-                Kind::Untyped => self.aux & REVOKE_REQUESTED != 0,
-                _ => self.extra & REVOKE_REQUESTED as u64 != 0,
-            }
-    }
-
-    /// Returns whether the object was imported from another core.
-    pub const fn is_borrowed(&self) -> bool {
-        matches!(self.kind, Kind::Untyped | Kind::Frame) && self.aux & BORROWED != 0
-    }
-
     /// Returns whether the capability has all of `rights`.
     pub const fn allows(&self, rights: Rights) -> bool {
         self.rights & rights.bits() == rights.bits()
-    }
-
-    /// Returns the number of slots of a node.
-    pub const fn slots(&self) -> usize {
-        1 << (self.aux & 31)
     }
 
     /// Returns the size of the object in bytes; 0 for objects without memory.

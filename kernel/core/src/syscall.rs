@@ -6,7 +6,7 @@
 use tench_abi::{Error, Kind, Powers, Rights};
 
 use crate::object::Ref;
-use crate::slot::SlotRef;
+use crate::slot::{Named, SlotRef};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, cspace};
 
@@ -90,30 +90,24 @@ pub fn slot_at<A: Arch>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rig
     Ok(slot)
 }
 
-/// Returns the object that `x0` names. `T` is the type that belongs to `kind`.
+/// Returns the object that `x0` names, if the capability has these rights.
 #[inline(always)]
-pub fn capability<A: Arch, T>(
-    k: &mut Kernel<A>,
-    thread: Ref<Thread>,
-    kind: Kind,
-    rights: Rights,
-) -> Result<Ref<T>, Error> {
+pub fn capability<A: Arch, T: Named>(k: &mut Kernel<A>, thread: Ref<Thread>, rights: Rights) -> Result<Ref<T>, Error> {
     let address = argument(k, thread, 0);
-    capability_at(k, address, kind, rights)
+    capability_at(k, address, rights)
 }
 
-/// Returns the object of the capability at an address in the running thread's CSpace. `T` is the type that belongs to
-/// `kind`.
-pub fn capability_at<A: Arch, T>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rights) -> Result<Ref<T>, Error> {
-    let slot = slot_at(k, address, kind, rights)?;
-    // SAFETY: a live capability of `kind` names an object of the type that goes with it.
-    unsafe { Ref::at(k.slot(slot).cap.object) }.ok_or(Error::InvalidCapability)
+/// Returns the object of the capability at an address in the running thread's CSpace, if it has these rights.
+pub fn capability_at<A: Arch, T: Named>(k: &mut Kernel<A>, address: u64, rights: Rights) -> Result<Ref<T>, Error> {
+    let slot = slot_at(k, address, T::KIND, rights)?;
+    // SAFETY: `slot_at` has compared the kind.
+    Ok(unsafe { k.slot(slot).cap.known() })
 }
 
 /// Checks the kernel capability at an address in the running thread's CSpace. Returns its badge.
 pub fn permitted<A: Arch>(k: &mut Kernel<A>, address: u64, rights: Rights, powers: Powers) -> Result<u64, Error> {
     let slot = slot_at(k, address, Kind::Kernel, rights)?;
-    let badge = k.slot(slot).cap.badge;
+    let badge = k.slot(slot).cap.badge();
     if badge == 0 || Powers::of_badge(badge).intersects(powers) { Ok(badge) } else { Err(Error::MissingRights) }
 }
 

@@ -30,8 +30,8 @@ use crate::notification::Notification;
 use crate::object::Ref;
 use crate::reply::Reply;
 use crate::scheduling_context::SchedulingContext;
-use crate::slot::Slot;
-use crate::syscall::capability_slot;
+use crate::slot::{Named, Slot};
+use crate::syscall::capability;
 use crate::{Arch, Kernel, account, helping, preemption_point, timers};
 
 /// Size of a thread object in bytes.
@@ -299,6 +299,12 @@ pub struct Thread {
 
 const _: () = assert!(size_of::<Thread>() < 2048);
 
+// SAFETY: retype makes a thread where it makes such a capability. It lives until the last of them is deleted.
+unsafe impl Named for Thread {
+    const KIND: Kind = Kind::Thread;
+    const OFFSET: usize = THREAD_OFFSET;
+}
+
 /// The values of [`Thread`]'s fields from `priority` to `scheduling` while the thread works for no caller. The layout
 /// is the same, so that the fast path restores them all at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -441,18 +447,12 @@ pub fn canary_intact(thread: Ref<Thread>) -> bool {
 /// Returns the thread that `x0` names.
 #[inline(always)]
 pub(crate) fn target<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Result<Ref<Thread>, Error> {
-    let slot = capability_slot(k, caller, Kind::Thread, rights)?;
-    let object = k.slot(slot).cap.object;
-    // SAFETY: a live capability of this kind names a thread object.
-    unsafe { Ref::at(object + THREAD_OFFSET) }.ok_or(Error::InvalidCapability)
+    capability(k, caller, rights)
 }
 
 /// Does one step of a thread's end after its last capability is deleted: stops the thread and removes every reference
-/// to it. Returns whether that was the last step. `object` is the address of the thread object; the caller empties the
-/// bindings.
-pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: usize) -> bool {
-    // SAFETY: the caller finalises a live thread object.
-    let Some(thread) = (unsafe { Ref::<Thread>::at(object + THREAD_OFFSET) }) else { return true };
+/// to it. Returns whether that was the last step. The caller empties the bindings.
+pub fn finalise<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let has_deadline = k.get(thread).blockers & blocker::DEADLINE != 0;
     control::suspend(k, thread);
     timers::disarm(k, thread);

@@ -22,23 +22,21 @@
 //!
 //! Nodes are named by number; 0 means none. The [`Links`] of an unlinked node are all zero.
 
-mod invariants;
 mod reaching;
 pub mod runs;
 
 use crate::slot::{Links, SlotRef};
 
-pub use invariants::check_invariants;
 pub use reaching::{last_reaching, next_reaching};
 
 /// Colour of which every path from the root to a missing child has equally many.
-const BLACK: u16 = 0;
+pub const BLACK: u16 = 0;
 /// Colour of a node whose parent is black.
-const RED: u16 = 1;
+pub const RED: u16 = 1;
 /// Colour of a node that is in the list only, equal in order to the one before.
-const FOLLOWER: u16 = 2;
+pub const FOLLOWER: u16 = 2;
 /// Colour of a node of a run that is in the list only.
-const MEMBER: u16 = 3;
+pub const MEMBER: u16 = 3;
 
 /// Access to the nodes and to the ends of the structure.
 pub trait Nodes {
@@ -225,7 +223,7 @@ fn raise<N: Nodes>(t: &mut N, node: SlotRef, end: usize) {
 
 /// Returns the largest end in a subtree, from the node itself and its children.
 #[inline(always)]
-fn largest_end<N: Nodes>(t: &mut N, node: SlotRef) -> usize {
+pub fn largest_end<N: Nodes>(t: &mut N, node: SlotRef) -> usize {
     let end = t.end(node);
     let (left, right) = (t.links(node).left, t.links(node).right);
     let left_end = SlotRef::new(left).map_or(0, |left| t.links(left).max_end);

@@ -15,8 +15,8 @@
 //! `Delete` and `Revoke` remove it like any capability. The objects are made from the last to the first because each
 //! then comes directly after the zombie in derivation order.
 //!
-//! An untyped has two marks: the *watermark*, above which objects are placed for which no offset is named, and the end
-//! of the highest object that was placed by offset (in `extra`). Above both all memory is free, which is all that most
+//! An untyped has two [marks](Marks): the *watermark*, above which objects are placed for which no offset is named, and
+//! the end of the highest object that was placed by offset. Above both all memory is free, which is all that most
 //! requests need to know. Both return to 0 when the last child is deleted.
 //!
 //! [`split`] divides an untyped, [`children`] counts its children. Operations are documented in `tench_abi::Operation`.
@@ -30,6 +30,7 @@ use tench_abi::{Error, Kind, Rights};
 
 use crate::object::Ref;
 use crate::preemption_point::Passed;
+use crate::slot::payload::{Marks, Reservation};
 use crate::slot::{Cap, SlotRef, flag};
 use crate::syscall::{Outcome, argument, capability_slot};
 use crate::thread::Thread;
@@ -98,8 +99,7 @@ fn decode_cap(untyped: &Cap, kind: u64, size: u64) -> Result<Cap, Error> {
     cap.flags |= inherited;
     // The argument is the level of a page table, or log2 of a node's slots.
     if matches!(kind, Kind::PageTable | Kind::CapNode) {
-        cap.aux = size as u32;
-        cap.update_flags();
+        cap = cap.with_number(size as u32);
     }
     Ok(cap)
 }
@@ -107,7 +107,7 @@ fn decode_cap(untyped: &Cap, kind: u64, size: u64) -> Result<Cap, Error> {
 /// Returns the offset of the range in its untyped.
 fn decode_offset(untyped: &Cap, placement: u64, bits: u8, count: u64) -> Result<u64, Error> {
     let mask = (1u64 << bits) - 1;
-    let offset = if placement == WATERMARK { (untyped.badge + mask) & !mask } else { placement };
+    let offset = if placement == WATERMARK { (Marks::of(untyped).watermark + mask) & !mask } else { placement };
     if offset & mask != 0 {
         return Err(Error::Misaligned);
     }
@@ -165,11 +165,13 @@ pub fn retype<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome
     let offset = (request.start - source.object) as u64;
     // ── Point of no return ──
     let mark = offset + request.length as u64;
+    let mut marks = Marks::of(source);
     if watermark {
-        source.badge = mark;
+        marks.watermark = mark;
     } else {
-        source.extra = source.extra.max(mark);
+        marks.placed = marks.placed.max(mark);
     }
+    marks.write(source);
     let bytes = if request.zero { request.length } else { 0 };
     if request.count <= DIRECT_OBJECTS && bytes <= DIRECT_BYTES {
         make_at_once(k, &request, &destination)?;
@@ -202,7 +204,7 @@ fn make_at_once<A: Arch>(k: &mut Kernel<A>, request: &Request, destination: &Des
 #[inline(always)]
 fn make<A: Arch>(k: &mut Kernel<A>, request: &Request, i: usize, gap: Gap, first: SlotRef) -> Result<SlotRef, Error> {
     let destination = cspace::neighbour(first, i).ok_or(Error::NoSuchSlot)?;
-    let cap = Cap { object: request.start + (i << request.cap.size_bits), ..request.cap };
+    let cap = request.cap.at(request.start + (i << request.cap.size_bits));
     initialise(k, &cap);
     derivation::insert(k, gap, destination, &cap);
     Ok(destination)
@@ -213,7 +215,7 @@ fn make<A: Arch>(k: &mut Kernel<A>, request: &Request, i: usize, gap: Gap, first
 fn initialise<A: Arch>(k: &mut Kernel<A>, cap: &Cap) {
     match cap.kind {
         Kind::Thread => thread::initialise(k, cap.object),
-        Kind::PageTable => page_table::initialise(k, cap.object, cap.aux.into()),
+        Kind::PageTable => page_table::initialise(k, cap.object, cap.level().into()),
         _ => {}
     }
 }
@@ -228,18 +230,8 @@ fn make_in_steps<A: Arch>(
     request: &Request,
     destination: &Destination,
 ) -> Result<bool, Error> {
-    let reservation = Cap {
-        kind: Kind::Untyped,
-        rights: 0,
-        // So the zombie comes after all untypeds that contain it, even if those are split meanwhile.
-        size_bits: 0,
-        flags: flag::ZOMBIE | request.cap.flags & (flag::DEVICE | flag::PRESERVED),
-        aux: 0,
-        object: request.start,
-        // The owner of the reservation: another thread's never looks the same.
-        badge: thread.address() as u64,
-        extra: request.length as u64,
-    };
+    let reservation = Reservation { owner: thread.address(), length: request.length };
+    let reservation = reservation.cap(request.start, request.cap.flags & (flag::DEVICE | flag::PRESERVED));
     derivation::insert(k, destination.gap, destination.first, &reservation);
     let mut slot = destination.first;
     let mut done = if request.zero { 0 } else { request.length };
@@ -270,10 +262,8 @@ fn reserved<A: Arch>(
     let (cspace, address) = (argument(k, thread, 5), argument(k, thread, 6));
     let slot = cspace::slot_in(k, cspace, address, Rights::WRITE).map_err(|_| Error::Aborted)?;
     let cap = &k.slot(slot).cap;
-    let ours = derivation::is_reservation(cap)
-        && cap.object == request.start
-        && cap.extra == length as u64
-        && cap.badge == thread.address() as u64;
+    let ours =
+        cap.object == request.start && Reservation::of(cap) == Some(Reservation { owner: thread.address(), length });
     if ours { Ok(slot) } else { Err(Error::Aborted) }
 }
 
@@ -315,14 +305,14 @@ fn make_step<A: Arch>(
     while begin > first && is_empty(k, slot, begin - 1) {
         begin -= 1;
     }
-    k.slot(slot).cap.extra = (begin * request.size()) as u64;
+    Reservation::shorten(&mut k.slot(slot).cap, begin * request.size());
     let (before, mut after) = (Some(slot), tree::next(k, slot));
     if !matches!(request.cap.kind, Kind::Frame) {
         for i in (begin..end).rev() {
             after = Some(make(k, request, i, (before, after), slot)?);
         }
     } else if begin < end {
-        let cap = Cap { object: request.start + begin * request.size(), ..request.cap };
+        let cap = request.cap.at(request.start + begin * request.size());
         let destination = cspace::neighbour(slot, begin).ok_or(Error::NoSuchSlot)?;
         derivation::insert_run(k, (before, after), (destination, end - begin), &cap);
     }
@@ -354,5 +344,5 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     let slot = capability_slot(k, thread, Kind::Untyped, Rights::READ)?;
     let cap = k.slot(slot).cap;
     let device = u64::from(cap.flags & flag::DEVICE != 0);
-    Ok(Outcome::results(k, thread, &[cap.size_bits.into(), cap.badge, device]))
+    Ok(Outcome::results(k, thread, &[cap.size_bits.into(), Marks::of(&cap).watermark, device]))
 }

@@ -1,6 +1,7 @@
 //! The derivation tree and its list against a sorted vector.
 
 use proptest::prelude::*;
+use tench_arch_host::check_tree::check_tree;
 use tench_kernel::SlotRef;
 use tench_kernel::slot::Links;
 use tench_kernel::tree::{self, Gap, Nodes, runs};
@@ -21,7 +22,7 @@ impl Arena {
     }
 
     fn check(&mut self, expected: &[Entry]) {
-        assert_eq!(tree::check_invariants(self), Ok(expected.len()));
+        assert_eq!(check_tree(self), Ok(expected.len()));
         let mut at = tree::first(self);
         for entry in expected {
             assert_eq!(at, Some(entry.node));
@@ -368,13 +369,13 @@ fn grown(size: usize) -> (Arena, Vec<usize>) {
 /// Returns the average number of accesses to links for removing `count` random nodes of `size`.
 fn removal_cost(size: usize, count: usize) -> f64 {
     let (mut arena, order) = grown(size);
-    assert_eq!(tree::check_invariants(&mut arena), Ok(size));
+    assert_eq!(check_tree(&mut arena), Ok(size));
     arena.accesses = 0;
     for gone in &order[..count] {
         tree::remove(&mut arena, node(*gone));
     }
     let cost = arena.accesses as f64 / count as f64;
-    assert_eq!(tree::check_invariants(&mut arena), Ok(size - count));
+    assert_eq!(check_tree(&mut arena), Ok(size - count));
     cost
 }
 
@@ -400,7 +401,7 @@ fn one_of_many_equals_goes_as_fast_as_one_of_two() {
                 break;
             }
         }
-        assert!(tree::check_invariants(&mut arena).is_ok());
+        assert!(check_tree(&mut arena).is_ok());
     }
 }
 
@@ -430,7 +431,7 @@ fn a_run_is_inserted_and_removed_in_constant_time_each() {
         let removed = arena.accesses as f64 / 1000.0;
         assert!(inserted < 35.0, "{inserted} accesses to insert one");
         assert!(removed < 35.0, "{removed} accesses to remove one");
-        assert_eq!(tree::check_invariants(&mut arena), Ok(100_000));
+        assert_eq!(check_tree(&mut arena), Ok(100_000));
     }
 }
 

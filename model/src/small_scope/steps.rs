@@ -224,7 +224,7 @@ impl List<'_> {
     }
 
     fn table(&mut self, address: u64, cap: &Cap) {
-        if cap.aux != 0 {
+        if cap.level() != 0 {
             for parent in self.of(Kind::PageTable) {
                 self.all(Operation::PageTableMap, &[address, parent, 0]);
             }

@@ -21,14 +21,16 @@ use tench_kernel::endpoint::Endpoint;
 use tench_kernel::endpoint::queue;
 use tench_kernel::heap::Node;
 use tench_kernel::kernel::NEVER;
+use tench_kernel::mapping::scattered::{self, Scattered};
 use tench_kernel::notification::Notification;
 use tench_kernel::object::Ref;
 use tench_kernel::page_table::{PageTable, ShadowEntry};
 use tench_kernel::reply::Reply;
 use tench_kernel::scheduling_context::SchedulingContext;
-use tench_kernel::slot::flag;
+use tench_kernel::slot::payload::Sharing;
+use tench_kernel::slot::{Payload, flag};
 use tench_kernel::thread::{BINDINGS, THREAD_OFFSET, Thread, ThreadState, blocker};
-use tench_kernel::{Cap, Kernel, SlotRef, derivation};
+use tench_kernel::{Cap, Kernel, SlotRef};
 
 use crate::host::Host;
 
@@ -221,22 +223,43 @@ pub fn canonical(
     graph.number()
 }
 
+/// How memory is shared, as a number.
+fn number(sharing: Sharing) -> u64 {
+    let Sharing { borrowed, exported, revoke_requested } = sharing;
+    u64::from(borrowed) | u64::from(exported) << 1 | u64::from(revoke_requested) << 2
+}
+
 /// Adds to the graph what a capability holds besides its object.
 fn capability(graph: &mut Graph<'_>, node: usize, cap: &Cap, placed: &Range<usize>, base: usize) {
     let head = u64::from(cap.kind as u8) | u64::from(cap.rights) << 8 | u64::from(cap.size_bits) << 16;
-    let head = head | u64::from(cap.flags) << 24 | u64::from(cap.aux) << 32;
-    let (mut badge, mut extra) = (cap.badge, cap.extra);
-    match cap.kind {
-        Kind::Mapping => {
-            graph.edge(node, 1, badge as usize);
-            badge = 0;
+    let head = head | u64::from(cap.flags) << 24;
+    let about = match cap.payload() {
+        Payload::Nothing => [0; 3],
+        Payload::Untyped(marks, sharing) => [marks.watermark, marks.placed, number(sharing)],
+        Payload::Reservation(reservation) => {
+            [reservation.owner.wrapping_sub(base) as u64, reservation.length as u64, 0]
         }
-        Kind::Untyped if derivation::is_reservation(cap) => badge = badge.wrapping_sub(base as u64),
-        Kind::Untyped => {}
-        Kind::CapNode if cap.flags & flag::ZOMBIE != 0 => extra = 1,
-        _ => {}
-    }
-    graph.colour(node, &[head, badge, extra]);
+        Payload::Ending(ending) if cap.kind == Kind::CapNode => [ending.progress, 1, 0],
+        Payload::Ending(ending) => {
+            let [next, previous] = ending.ring.map(|slot| slot.map_or(0, SlotRef::number));
+            [ending.progress, next.into(), previous.into()]
+        }
+        Payload::Frame(sharing) => [number(sharing), 0, 0],
+        Payload::Node(number) | Payload::PageTable(number) => [number.into(), 0, 0],
+        Payload::Badge(badge) => [badge, 0, 0],
+        Payload::Mapping(mapping) => {
+            graph.edge(node, 1, mapping.table);
+            let entries = mapping.first as u64 | (mapping.count as u64) << 16;
+            let offset = (mapping.memory - cap.object) as u64;
+            [entries, offset, mapping.flags.bits() | u64::from(mapping.protecting) << 32]
+        }
+        Payload::Scattered(mapping) => {
+            graph.edge(node, 1, mapping.table);
+            let ending = u64::from(Scattered::usable(cap).is_none()) << 32 | scattered::end(cap) as u64;
+            [mapping.number.into(), mapping.count as u64, 1 << 40 | ending]
+        }
+    };
+    graph.colour(node, &[head, about[0], about[1], about[2]]);
     if has_node(cap) {
         graph.edge(node, 2, address_of(cap));
     } else if cap.kind == Kind::Mapping {

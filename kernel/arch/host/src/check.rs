@@ -23,8 +23,10 @@ use tench_kernel::slot::flag;
 use tench_kernel::thread::{Binding, THREAD_OFFSET, Thread, ThreadState, blocker, canary_intact};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef};
 
+use crate::check_queues::{check_budget, check_heap};
 use crate::host::Host;
 use crate::{check_capabilities, check_exports, check_helping, check_tables};
+use tench_kernel::page_table;
 
 /// The result of a check: nothing, or a description of what is wrong.
 pub type Checked = Result<(), String>;
@@ -107,7 +109,7 @@ type Check = fn(&mut Kernel<Host>, &Inventory) -> Checked;
 
 /// All checks, in order.
 const CHECKS: [(&str, Check); 19] = [
-    ("derivation::check_invariants", check_capabilities::check_derivation),
+    ("check_order", check_capabilities::check_derivation),
     ("check_watermarks", |_, inventory| check_capabilities::check_watermarks(inventory)),
     ("check_slots", check_capabilities::check_slots),
     ("check_objects", |_, inventory| check_capabilities::check_objects(inventory)),
@@ -199,7 +201,7 @@ fn senders(k: &mut Kernel<Host>, first: Ref<Thread>, tail: Option<Ref<Thread>>) 
     let root = unsafe { Ref::at(first.address() + offset_of!(Thread, sending)) }.ok_or("no node")?;
     let root = heap::number(k, root);
     // This panics instead of returning an error.
-    heap::check_invariants(k, root, &mut |node| nodes.push(node));
+    check_heap(k, root, &mut |node| nodes.push(node));
     let (mut keys, mut threads, mut ends) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for node in nodes {
         // SAFETY: nodes of senders lie in live threads (that is what this checks).
@@ -358,7 +360,7 @@ fn check_budgets(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         let c = k.get(context);
         let (budget, consumed, charged) = (c.budget, c.consumed, c.charged);
         // This panics instead of returning an error.
-        budget.check_invariants();
+        check_budget(&budget);
         ensure!(
             !budget.is_limited() || running == Some(context) || consumed == charged,
             "{context:?} has used what it was not charged"
@@ -441,7 +443,7 @@ fn check_timers(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     for (class, root) in k.state().timers.roots().into_iter().enumerate() {
         let mut nodes = Vec::new();
         // This panics instead of returning an error.
-        heap::check_invariants(k, root, &mut |node| nodes.push(node));
+        check_heap(k, root, &mut |node| nodes.push(node));
         for node in nodes {
             let n = *k.get(node);
             ensure!(usize::from(n.class) == class, "{n:?} is in class {class}");
@@ -497,12 +499,13 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
     let notification = t.notification.map_or(0, Ref::address);
     ensure!(notification == binding(Binding::Notification).object, "bound notification {notification:x}");
     let (register, table) = (t.space_register, binding(Binding::AddressSpace));
-    let own = if table.kind == Kind::Null { empty } else { tench_kernel::page_table::space_register(k, table.object) };
+    let root = table.named();
+    let own = root.map_or(empty, |root| page_table::space_register(k, root));
     ensure!(register == own, "space register {register:x}, not {own:x}");
     if thread == k.current() {
         let loaded = k.arch().space;
-        let is_shared = own == empty && table.kind != Kind::Null && k.state().shared_space == table.object;
-        let shared = if is_shared { tench_kernel::page_table::share(k, table.object) } else { own };
+        let shared = root.filter(|root| own == empty && k.state().shared_space == root.address());
+        let shared = shared.map_or(own, |root| page_table::share(k, root));
         ensure!(loaded == own || loaded == shared, "it runs in space {loaded:x}, not {own:x}");
     }
     if let Some(notification) = k.get(thread).notification {

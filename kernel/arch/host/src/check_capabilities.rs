@@ -5,16 +5,18 @@ use std::mem::offset_of;
 use rustc_hash::FxHashSet;
 use tench_abi::Kind;
 use tench_abi::object::SLOT_SIZE;
-use tench_kernel::slot::{REPLYABLE, SECOND_LEVEL};
+use tench_kernel::slot::Payload;
+use tench_kernel::slot::payload::Marks;
 use tench_kernel::thread::{BINDINGS, THREAD_OFFSET, Thread};
 use tench_kernel::{Cap, Kernel, SlotRef, derivation};
 
 use crate::check::{Checked, Inventory, ensure, has_object};
+use crate::check_order::check_order;
 use crate::host::Host;
 
 /// Checks tree and order of the capabilities.
 pub fn check_derivation(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
-    let count = derivation::check_invariants(k)?;
+    let count = check_order(k)?;
     ensure!(count == inventory.slots.len(), "the tree has {count} nodes, its list {}", inventory.slots.len());
     Ok(())
 }
@@ -26,7 +28,7 @@ pub fn check_watermarks(inventory: &Inventory) -> Checked {
     for (slot, cap) in &inventory.slots {
         around.retain(|outer| cap.object < derivation::end_address(outer));
         if let Some(outer) = around.last() {
-            let (end, mark) = (derivation::end_address(cap), outer.object + outer.badge.max(outer.extra) as usize);
+            let (end, mark) = (derivation::end_address(cap), outer.object + Marks::of(outer).end() as usize);
             ensure!(end <= mark, "{slot:?} ends at {end:x}, above {mark:x}, the watermarks of what it was made from");
         }
         if cap.kind == Kind::Untyped && !derivation::is_reservation(cap) {
@@ -67,9 +69,12 @@ pub fn check_objects(inventory: &Inventory) -> Checked {
         if !has_object(cap.kind) {
             continue;
         }
-        // The other bits follow from rights and liveness.
-        let aux = |cap: &Cap| cap.aux & !(SECOND_LEVEL | REPLYABLE);
-        let same = (cap.kind, cap.size_bits, aux(cap)) == (object.kind, object.size_bits, aux(object));
+        // Of what an object's capabilities say, these are the same for all.
+        let about = |cap: &Cap| match cap.payload() {
+            Payload::Node(number) | Payload::PageTable(number) => number,
+            _ => u32::from(cap.is_borrowed()),
+        };
+        let same = (cap.kind, cap.size_bits, about(cap)) == (object.kind, object.size_bits, about(object));
         ensure!(same, "{slot:?}: {cap:x?} and {object:x?} share an address");
         ensure!(cap.object.trailing_zeros() >= u32::from(cap.size_bits).min(21), "{slot:?}: misaligned {cap:x?}");
     }

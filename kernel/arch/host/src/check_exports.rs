@@ -2,7 +2,7 @@
 
 use tench_abi::object::SLOT_SIZE;
 use tench_abi::{Kind, Rights};
-use tench_kernel::slot::{EXPORTED, flag};
+use tench_kernel::slot::{Payload, flag};
 use tench_kernel::thread::{BINDINGS, Thread};
 use tench_kernel::{Arch, Cap, Kernel, Ref, SlotRef, derivation};
 
@@ -48,14 +48,12 @@ fn check_marks(k: &mut Kernel<Host>, inventory: &Inventory, slot: SlotRef, cap: 
     }
     ensure!(!is_exported || !cap.is_borrowed(), "an exported capability to what is borrowed");
     ensure!(!is_exported || cap.flags & flag::ZOMBIE == 0, "an exported capability that is being deleted");
-    match cap.kind {
-        Kind::Untyped if !derivation::is_reservation(cap) => {
+    match cap.payload() {
+        Payload::Untyped(..) => {
             let can_make = cap.allows(Rights::WRITE);
             ensure!(can_make != is_exported, "an untyped that is lent and can be retyped, or neither");
         }
-        Kind::Frame => {
-            ensure!(is_exported == (cap.extra & EXPORTED != 0), "half of a mark");
-        }
+        Payload::Frame(sharing) => ensure!(is_exported == sharing.exported, "half of a mark"),
         _ => {}
     }
     Ok(())

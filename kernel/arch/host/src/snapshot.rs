@@ -7,14 +7,17 @@ use std::fmt::Write as _;
 
 use tench_abi::Kind;
 use tench_kernel::endpoint::Endpoint;
+use tench_kernel::mapping::Mapping;
+use tench_kernel::mapping::scattered::Scattered;
 use tench_kernel::notification::Notification;
 use tench_kernel::object::Ref;
 use tench_kernel::page_table::PageTable;
 use tench_kernel::reply::Reply;
 use tench_kernel::scheduling_context::SchedulingContext;
-use tench_kernel::slot::flag;
+use tench_kernel::slot::Payload;
+use tench_kernel::slot::payload::Reservation;
 use tench_kernel::thread::{Thread, ThreadState};
-use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation};
+use tench_kernel::{Arch, Cap, Kernel, SlotRef};
 
 use crate::check::Inventory;
 use crate::host::Host;
@@ -29,7 +32,7 @@ pub fn snapshot(k: &mut Kernel<Host>, ours: &[Ref<Thread>]) -> Result<String, St
     let base = k.arch().base();
     // Equal capabilities may stand in any order.
     let mut slots: Vec<(SlotRef, Cap)> = inventory.slots.clone();
-    let position = |cap: &Cap| (cap.object, u8::MAX - cap.size_bits, cap.kind as u8, derivation::badge(cap));
+    let position = |cap: &Cap| (cap.object, u8::MAX - cap.size_bits, cap.kind as u8, cap.badge_if_any());
     slots.sort_by_key(|(slot, cap)| (position(cap), cap.kind != Kind::Untyped, slot.number()));
     for (slot, cap) in &slots {
         capability(&mut text, base, *slot, cap);
@@ -75,20 +78,21 @@ pub fn snapshot(k: &mut Kernel<Host>, ours: &[Ref<Thread>]) -> Result<String, St
 fn capability(text: &mut String, base: usize, slot: SlotRef, cap: &Cap) {
     let has_address = !matches!(cap.kind, Kind::Interrupt | Kind::InterruptControl | Kind::Kernel | Kind::Doorbell);
     let object = if has_address { cap.object - base } else { cap.object };
-    let names_object = cap.kind == Kind::Mapping || derivation::is_reservation(cap);
-    let badge = if names_object { cap.badge - base as u64 } else { cap.badge };
-    let zombie = if cap.flags & flag::ZOMBIE != 0 { " zombie" } else { "" };
-    let _ = writeln!(
-        text,
-        "{:x}: {:?} {object:x} r{:x} s{} f{:x} {:x} {badge:x} {:x}{zombie}",
-        slot.number(),
-        cap.kind,
-        cap.rights,
-        cap.size_bits,
-        cap.flags,
-        cap.aux,
-        cap.extra
-    );
+    let payload = match cap.payload() {
+        Payload::Mapping(mapping) => {
+            Payload::Mapping(Mapping { table: mapping.table - base, memory: mapping.memory - base, ..mapping })
+        }
+        Payload::Scattered(scattered) => {
+            Payload::Scattered(Scattered { table: scattered.table - base, frame: scattered.frame - base, ..scattered })
+        }
+        Payload::Reservation(reservation) => {
+            Payload::Reservation(Reservation { owner: reservation.owner - base, ..reservation })
+        }
+        other => other,
+    };
+    let (kind, rights, size_bits, flags) = (cap.kind, cap.rights, cap.size_bits, cap.flags);
+    let head = format!("{:x}: {kind:?} {object:x} r{rights:x} s{size_bits} f{flags:x}", slot.number());
+    let _ = writeln!(text, "{head} {payload:x?}");
 }
 
 fn page_table(text: &mut String, k: &mut Kernel<Host>, table: Ref<PageTable>) {

@@ -309,9 +309,8 @@ fn a_root_that_goes_leaves_no_translation_and_gives_its_identifier_back() {
         w.delete(*root);
     }
     let again = w.m.make(Kind::PageTable, 0);
-    let object = w.m.cap(again).object;
-    let k = w.m.kernel();
-    let register = page_table::space_register(k, object);
+    let root = w.m.cap(again).named().expect("a table");
+    let register = page_table::space_register(w.m.kernel(), root);
     assert_eq!(register >> 48, 3, "the lowest free identifier is taken");
 }
 

@@ -10,10 +10,10 @@ use tench_abi::{Error, Kind, Rights};
 
 use super::maintenance::{maintain, needs_maintenance};
 use super::{allowed_entries, allowed_flags};
-use crate::mapping::{self, Mapping, STEP, extent};
+use crate::mapping::{self, Mapping, STEP};
 use crate::object::Ref;
 use crate::page_table::{PageTable, ShadowEntry};
-use crate::slot::{Cap, SlotRef, flag};
+use crate::slot::{Cap, SlotRef};
 use crate::syscall::{Outcome, argument, capability_at, capability_slot};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, cspace, derivation, preemption_point};
@@ -38,33 +38,23 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, R
         let x = &k.get(thread).registers.x;
         [x[1], x[2], x[3], x[4], x[5]]
     };
-    let table: Ref<PageTable> = capability_at(k, address, Kind::PageTable, Rights::WRITE)?;
+    let table: Ref<PageTable> = capability_at(k, address, Rights::WRITE)?;
     let level = u32::from(k.get(table).level);
-    let frame = &k.slot(slot).cap;
-    let flags = allowed_flags(flags, frame)?;
+    let frame = k.slot(slot).cap;
+    let flags = allowed_flags(flags, &frame)?;
     let entries = allowed_entries(first, count)?;
-    let (object, frame_size, size_bits) = (frame.object, frame.size() as u64, frame.size_bits);
-    let (rights, frame_flags) = (frame.rights, frame.flags);
+    let frame_size = frame.size() as u64;
     if level == 0 || offset >= frame_size {
         return Err(Error::InvalidArgument);
     }
     let bits = entry_bits(level);
-    if (k.physical(object) | offset) & ((1 << bits) - 1) != 0 {
+    if (k.physical(frame.object) | offset) & ((1 << bits) - 1) != 0 {
         return Err(Error::Misaligned);
     }
     if count << bits > frame_size - offset {
         return Err(Error::InvalidArgument);
     }
-    let cap = Cap {
-        kind: Kind::Mapping,
-        rights,
-        size_bits,
-        flags: frame_flags & (flag::DEVICE | flag::PRESERVED),
-        aux: extent(entries.0, entries.1),
-        object,
-        badge: table.address() as u64,
-        extra: offset | flags.difference(MapFlags::COHERENT).bits(),
-    };
+    let cap = mapping::cap(&frame, table, entries, offset | flags.difference(MapFlags::COHERENT).bits());
     let maintain = needs_maintenance(&cap, flags);
     Ok((slot, Request { table, level, entries, cap, maintain }))
 }
@@ -134,7 +124,9 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     }
     // ── Point of no return ──
     let mut done = count.min(STEP);
-    derivation::insert_mapping(k, source, slot, &Cap { aux: extent(first, done), ..request.cap });
+    let mut cap = request.cap;
+    mapping::set_extent(&mut cap, first, done);
+    derivation::insert_mapping(k, source, slot, &cap);
     fill(k, &request, slot, 0, done);
     while done < count {
         let passed = preemption_point::pass(k);
@@ -149,7 +141,7 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
         let step = STEP.min(count - done);
         fill(k, &request, slot, done, step);
         done += step;
-        k.slot(slot).cap.aux = extent(first, done);
+        mapping::set_extent(&mut k.slot(slot).cap, first, done);
     }
     Ok(Outcome::Done)
 }
@@ -175,7 +167,9 @@ fn look_again<A: Arch>(
         return Err(Error::Aborted);
     }
     let slot = cspace::lookup(k, address)?;
-    if k.slot(slot).cap != (Cap { aux: extent(r.entries.0, done), ..r.cap }) {
+    let mut cap = r.cap;
+    mapping::set_extent(&mut cap, r.entries.0, done);
+    if k.slot(slot).cap != cap {
         return Err(Error::Aborted);
     }
     Ok(slot)

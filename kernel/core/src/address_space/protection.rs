@@ -6,11 +6,11 @@ use tench_abi::{Error, Kind, Rights};
 use super::allowed_flags;
 use super::maintenance::{maintain, needs_maintenance};
 use crate::mapping::scattered::{self, Scattered};
-use crate::mapping::{MEMORY_TYPE, Mapping, OFFSET, PROTECTING, STEP};
+use crate::mapping::{self, MEMORY_TYPE, Mapping, STEP};
 use crate::object::Ref;
 use crate::page_table::PageTable;
 use crate::preemption_point::Passed;
-use crate::slot::{Cap, SlotRef};
+use crate::slot::SlotRef;
 use crate::syscall::{Outcome, argument, capability_slot};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, page_table, preemption_point};
@@ -22,7 +22,7 @@ use crate::{Arch, Kernel, page_table, preemption_point};
 pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (mut slot, named) = decode_protect(k, thread)?;
     let flags = named.difference(MapFlags::COHERENT);
-    let cap = k.slot(slot).cap;
+    let mut cap = k.slot(slot).cap;
     let mapping = Mapping::of(&cap);
     let size = 1usize << entry_bits(level(k, &mapping));
     let gains = !mapping.flags.contains(flags) || mapping.protecting;
@@ -35,8 +35,8 @@ pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
         (slot, ..) = decode_protect(k, thread)?;
     }
     // ── Point of no return ──
-    let extra = cap.extra & OFFSET | flags.bits();
-    k.slot(slot).cap.extra = extra | PROTECTING;
+    mapping::set_flags(&mut cap, flags, true);
+    k.slot(slot).cap = cap;
     let mut done = 0;
     loop {
         let step = STEP.min(mapping.count - done);
@@ -51,19 +51,19 @@ pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
             Passed::Deleted => return Ok(Outcome::Written),
         }
         (slot, _) = decode_protect(k, thread)?;
-        if k.slot(slot).cap != (Cap { extra: extra | PROTECTING, ..cap }) {
+        if k.slot(slot).cap != cap {
             return Err(Error::Aborted);
         }
     }
-    k.slot(slot).cap.extra = extra;
+    mapping::set_flags(&mut k.slot(slot).cap, flags, false);
     Ok(Outcome::Done)
 }
 
 /// Returns the slot of the mapping, and the flags that the call names.
 ///
 /// After a preemption point, the whole capability in the slot has to be unchanged. Equal entries and memory do not
-/// imply that it is the same mapping: another can map the same memory as part of another frame, and `extra` counts from
-/// the frame's beginning.
+/// imply that it is the same mapping: another can map the same memory as part of another frame, from whose beginning
+/// its offset counts.
 fn decode_protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, MapFlags), Error> {
     let slot = capability_slot(k, thread, Kind::Mapping, Rights::empty())?;
     let alleged = argument(k, thread, 1);

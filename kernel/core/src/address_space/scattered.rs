@@ -5,12 +5,12 @@ use tench_abi::{Error, Kind, Rights};
 
 use super::maintenance::{maintain, needs_maintenance};
 use super::{allowed_entries, allowed_flags};
-use crate::mapping::scattered::{ENDING, SCATTERED, Scattered, count_entries};
-use crate::mapping::{self, extent};
+use crate::mapping;
+use crate::mapping::scattered::{self, Scattered, count_entries};
 use crate::object::Ref;
 use crate::page_table::PageTable;
 use crate::preemption_point::Passed;
-use crate::slot::{Cap, SlotRef, flag};
+use crate::slot::SlotRef;
 use crate::syscall::{Outcome, argument, capability_at, capability_slot};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, cspace, derivation, page_table, preemption_point};
@@ -27,7 +27,7 @@ const SINGLE_COST: usize = 6;
 pub fn make<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let source = capability_slot(k, thread, Kind::Frame, Rights::READ)?;
     let (address, destination) = (argument(k, thread, 1), argument(k, thread, 2));
-    let table: Ref<PageTable> = capability_at(k, address, Kind::PageTable, Rights::WRITE)?;
+    let table: Ref<PageTable> = capability_at(k, address, Rights::WRITE)?;
     let level = u32::from(k.get(table).level);
     let frame = k.slot(source).cap;
     if level == 0 || u32::from(frame.size_bits) < entry_bits(level) {
@@ -36,14 +36,7 @@ pub fn make<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, 
     let free = k.get(table).scattered.iter().position(|mapping| *mapping == 0).ok_or(Error::Busy)?;
     let slot = cspace::destination(k, 0, destination)?;
     // ── Point of no return ──
-    let cap = Cap {
-        kind: Kind::Mapping,
-        flags: frame.flags & (flag::DEVICE | flag::PRESERVED),
-        aux: extent(free + 1, 0),
-        badge: table.address() as u64,
-        extra: SCATTERED,
-        ..frame
-    };
+    let cap = scattered::cap(&frame, table, free + 1);
     derivation::insert_mapping(k, source, slot, &cap);
     k.get(table).scattered[free] = slot.number();
     Ok(Outcome::Done)
@@ -56,8 +49,11 @@ fn named<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<(SlotRef, Scattered
     if cap.kind as u8 != Kind::Mapping as u8 {
         return Err(Error::WrongType);
     }
-    let mapping = Scattered::of(cap).ok_or(Error::WrongType)?;
-    if cap.extra & ENDING != 0 { Err(Error::Aborted) } else { Ok((slot, mapping)) }
+    if !scattered::is_scattered(cap) {
+        return Err(Error::WrongType);
+    }
+    let mapping = Scattered::usable(cap).ok_or(Error::Aborted)?;
+    Ok((slot, mapping))
 }
 
 /// The checked arguments of `MappingSet`.

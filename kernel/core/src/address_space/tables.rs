@@ -1,7 +1,7 @@
 //! Operations on page tables, `PageTableMap` and `PageTableUnmap`, and a table's end.
 
 use tench_abi::memory::TABLE_ENTRIES;
-use tench_abi::{Error, Kind, Rights};
+use tench_abi::{Error, Rights};
 
 use crate::mapping::scattered;
 use crate::object::Ref;
@@ -13,9 +13,9 @@ use crate::{Arch, Kernel, account, derivation, mapping, page_table};
 
 /// Performs `PageTableMap`.
 pub fn map<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let table = capability::<A, PageTable>(k, thread, Kind::PageTable, Rights::WRITE)?;
+    let table = capability::<A, PageTable>(k, thread, Rights::WRITE)?;
     let (address, index) = (argument(k, thread, 1), argument(k, thread, 2));
-    let upper: Ref<PageTable> = capability_at(k, address, Kind::PageTable, Rights::WRITE)?;
+    let upper: Ref<PageTable> = capability_at(k, address, Rights::WRITE)?;
     let (level, upper_level) = (k.get(table).level, k.get(upper).level);
     if upper_level + 1 != level || index >= user_entries(u32::from(upper_level)) {
         return Err(Error::InvalidArgument);
@@ -31,7 +31,7 @@ pub fn map<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, E
 
 /// Performs `PageTableUnmap`.
 pub fn unmap<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let table = capability::<A, PageTable>(k, thread, Kind::PageTable, Rights::WRITE)?;
+    let table = capability::<A, PageTable>(k, thread, Rights::WRITE)?;
     if k.get(table).parent == 0 {
         return Err(Error::NotMapped);
     }

@@ -17,7 +17,7 @@
 //! stack, and cycles are not a special case. The capability with which the deletion began leaves the ring last, so it
 //! can be named until all that belongs to it is deleted.
 //!
-//! A container's zombie uses `badge` for its progress (slots below are empty) and `extra` for the ring.
+//! The payload of a container's zombie is its progress (slots below are empty) and the ring ([`Ending`]).
 //!
 //! An exported capability stays where it is, and with it the container around it: when all else in the container is
 //! deleted, its zombie leaves the ring, so that it keeps no other, and the thread that began the deletion is told.
@@ -27,6 +27,7 @@ use core::mem::offset_of;
 use tench_abi::Kind;
 
 use super::{END_USE_COST, FINALISE_COST, REMOVE_COST, Step, affords, is_zombie, remove_simple, unbind};
+use crate::slot::payload::Ending;
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::{BINDINGS, THREAD_OFFSET, Thread};
 use crate::{Arch, Kernel, cspace, derivation, mapping, thread, tree};
@@ -116,12 +117,11 @@ fn contents<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Option<(SlotRef, u64)> {
 /// Makes the last capability to a container a zombie, alone in its ring. A thread is stopped.
 fn make_zombie<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     unbind(k, slot);
-    let Cap { kind, object, .. } = k.slot(slot).cap;
-    let stopped = !matches!(kind, Kind::Thread) || thread::finalise(k, object);
+    let stopped = k.slot(slot).cap.named().is_none_or(|thread| thread::finalise(k, thread));
     let cap = &mut k.slot(slot).cap;
     cap.flags |= flag::ZOMBIE;
     cap.update_flags();
-    cap.badge = if stopped { 0 } else { NOT_STOPPED };
+    Ending::set_progress(cap, if stopped { 0 } else { NOT_STOPPED });
     set_ring(k, slot, slot, slot);
 }
 
@@ -142,7 +142,7 @@ fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> Step {
             // The contents have joined the ring, and the root goes last.
             continue;
         }
-        if k.slot(member).cap.badge & KEEPS != 0 {
+        if Ending::of(&k.slot(member).cap).progress & KEEPS != 0 {
             keep(k, member);
             if is_root {
                 return Step::Stays;
@@ -168,7 +168,7 @@ fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> Step {
 fn keep<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef) {
     leave_ring(k, zombie);
     set_ring(k, zombie, zombie, zombie);
-    k.slot(zombie).cap.badge = 0;
+    Ending::set_progress(&mut k.slot(zombie).cap, 0);
 }
 
 /// Empties a container's slots, except those with its own zombie and with capabilities that stay, until a preemption
@@ -176,13 +176,13 @@ fn keep<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef) {
 fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work) -> Option<SlotRef> {
     let cap = k.slot(zombie).cap;
     let mut zombie = zombie;
-    let mut progress = cap.badge;
+    let mut progress = Ending::of(&cap).progress;
     if progress == NOT_STOPPED {
         if !affords(&mut work.budget, END_USE_COST) {
             return None;
         }
         work.budget -= END_USE_COST;
-        if !thread::finalise(k, cap.object) {
+        if !cap.named().is_none_or(|thread| thread::finalise(k, thread)) {
             return None;
         }
         progress = 0;
@@ -214,7 +214,7 @@ fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work)
             }
         }
     }
-    k.slot(zombie).cap.badge = progress | keeps;
+    Ending::set_progress(&mut k.slot(zombie).cap, progress | keeps);
     if progress < count { None } else { Some(zombie) }
 }
 
@@ -320,14 +320,13 @@ pub(crate) fn relocate<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
 
 /// Returns the next and previous in a container zombie's ring. A zombie alone is its own neighbour.
 fn ring<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef) -> (SlotRef, SlotRef) {
-    let extra = k.slot(zombie).cap.extra;
-    let named = |number: u64| SlotRef::new(number as u32).unwrap_or(zombie);
-    (named(extra), named(extra >> 32))
+    let [next, previous] = Ending::of(&k.slot(zombie).cap).ring;
+    (next.unwrap_or(zombie), previous.unwrap_or(zombie))
 }
 
 /// Sets a zombie's neighbours.
 fn set_ring<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, next: SlotRef, previous: SlotRef) {
-    k.slot(zombie).cap.extra = u64::from(next.number()) | u64::from(previous.number()) << 32;
+    Ending::set_ring(&mut k.slot(zombie).cap, next, previous);
 }
 
 /// Sets the zombie after another in the ring.

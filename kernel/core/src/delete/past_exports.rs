@@ -14,7 +14,7 @@ use tench_abi::{Error, Kind, Rights};
 
 use super::{BUDGET, PreemptionPoints, Scope, Step, step};
 use crate::preemption_point::Passed;
-use crate::slot::{Cap, EXPORTED, REVOKE_REQUESTED, SlotRef, flag};
+use crate::slot::{Cap, SlotRef, flag};
 use crate::{Arch, Kernel, cspace, derivation, preemption_point, tree};
 
 /// Cost of examining a capability that stays, in instructions.
@@ -24,12 +24,14 @@ const LOOK_COST: isize = 30;
 #[cold]
 pub(super) fn is_same(now: &Cap, then: &Cap) -> bool {
     let plain = |cap: &Cap| {
-        let flags = cap.flags & !flag::EMBEDDED;
-        match cap.kind {
-            Kind::Untyped => Cap { flags, rights: then.rights, aux: cap.aux & !REVOKE_REQUESTED, ..*cap },
-            Kind::Frame => Cap { flags, extra: cap.extra & !(EXPORTED | u64::from(REVOKE_REQUESTED)), ..*cap },
-            _ => *cap,
+        let mut plain = *cap;
+        if matches!(cap.kind, Kind::Untyped | Kind::Frame) {
+            plain.set_exported(false);
         }
+        if matches!(cap.kind, Kind::Untyped) {
+            plain.rights = then.rights;
+        }
+        plain
     };
     super::is_same(&plain(now), &plain(then))
 }

@@ -42,7 +42,7 @@ fn call_handler<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -
     if cap.flags & flag::CALLABLE == 0 {
         return None;
     }
-    let (object, badge) = (cap.object, cap.badge);
+    let (object, badge) = cap.object_and_badge::<A>();
     let (endpoint, handler) = receiver(k, object)?;
     let h = k.get(handler);
     let next = h.next;

@@ -27,7 +27,7 @@ fn exchange<A: Arch>(k: &mut Kernel<A>, running: Ref<Thread>, next: Ref<Thread>)
 #[inline(always)]
 pub fn call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
     let cap = &k.get(slot).cap;
-    let (object, badge) = (cap.object, cap.badge);
+    let (object, badge) = cap.object_and_badge::<A>();
     let Some((endpoint, receiver)) = receiver(k, object) else { return Fast::Slow };
     let [standing, context] = k.get(thread).standing();
     // The use of the unit is the thread's only fast-path blocker, and its height is below the limit.

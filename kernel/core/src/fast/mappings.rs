@@ -5,8 +5,8 @@ use tench_abi::{Kind, Rights};
 
 use super::{Fast, INVALID, slot};
 use crate::cspace;
-use crate::mapping::scattered::{SCATTERED, Scattered};
-use crate::mapping::{self, extent};
+use crate::mapping::scattered::{self, Scattered};
+use crate::mapping::{self};
 use crate::object::Ref;
 use crate::page_table::{PageTable, ShadowEntry};
 use crate::slot::{Cap, Slot, flag};
@@ -56,11 +56,11 @@ pub fn set_entry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, 
         [x[2], x[3], x[4]]
     };
     let cap = &k.get(slot).cap;
-    let (aux, rights) = (cap.aux, cap.rights);
-    if cap.kind != Kind::Mapping || cap.extra != SCATTERED || cap.flags & (flag::ZOMBIE | flag::DEVICE) != 0 {
+    let rights = cap.rights;
+    if cap.kind != Kind::Mapping || cap.flags & (flag::ZOMBIE | flag::DEVICE) != 0 {
         return Fast::Slow;
     }
-    let Some(mapping) = Scattered::of(cap) else { return Fast::Slow };
+    let Some(mapping) = Scattered::usable(cap) else { return Fast::Slow };
     if count != 1 || !is_plain(index, offset, flags, rights, mapping.size_bits) {
         return Fast::Slow;
     }
@@ -70,7 +70,7 @@ pub fn set_entry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, 
     }
     // ── Point of no return ──
     fill(k, (table, index), mapping.frame + offset as usize, flags, mapping.shadow());
-    k.get(slot).cap.aux = aux + extent(0, 1);
+    scattered::count_one(&mut k.get(slot).cap);
     Fast::DONE
 }
 
@@ -78,11 +78,10 @@ pub fn set_entry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, 
 #[inline(always)]
 fn table<A: Arch>(k: &mut Kernel<A>, slot: Ref<Slot>) -> Option<Ref<PageTable>> {
     let cap = &k.get(slot).cap;
-    if cap.kind != Kind::PageTable || cap.flags & flag::ZOMBIE != 0 || !cap.allows(Rights::WRITE) {
+    if cap.flags & flag::ZOMBIE != 0 || !cap.allows(Rights::WRITE) {
         return None;
     }
-    // SAFETY: a live capability to a table names a live table.
-    Some(unsafe { Ref::at_unchecked(cap.object) })
+    cap.named()
 }
 
 /// Fast path of `FrameMap`.
@@ -108,16 +107,7 @@ pub fn map<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, table_
         return Fast::Slow;
     }
     // ── Point of no return ──
-    let cap = Cap {
-        kind: Kind::Mapping,
-        rights,
-        size_bits,
-        flags: about & flag::PRESERVED,
-        aux: extent(index as usize, 1),
-        object,
-        badge: table.address() as u64,
-        extra: offset | flags,
-    };
+    let cap = mapping::cap(&k.slot(frame).cap, table, (index as usize, 1), offset | flags);
     derivation::insert_mapping(k, frame, destination, &cap);
     fill(k, (table, index), object + offset as usize, flags, ShadowEntry::Mapping(destination).pack());
     Fast::DONE

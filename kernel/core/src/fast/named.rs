@@ -8,7 +8,6 @@ use tench_abi::message::REGISTER_WORDS;
 use super::{Fast, Handoff, INVALID, REASON, free_endpoint, resume_fault, resumes_fault, slot, wait_again};
 use crate::object::Ref;
 use crate::reply::Reply;
-use crate::slot::REPLYABLE;
 use crate::thread::{Thread, blocker};
 use crate::{Arch, Kernel, float};
 
@@ -67,7 +66,7 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u
 fn replyable<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option<Ref<Reply>> {
     let slot = slot(k, thread, address)?;
     let cap = &k.get(slot).cap;
-    if cap.aux & REPLYABLE == 0 {
+    if !cap.is_replyable() {
         return None;
     }
     let object = cap.object;

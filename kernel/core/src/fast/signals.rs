@@ -19,7 +19,7 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> 
     if cap.kind != Kind::Notification || !cap.allows(Rights::WRITE) || cap.flags & flag::ZOMBIE != 0 {
         return Fast::Other(slot);
     }
-    let (object, badge) = (cap.object, cap.badge);
+    let (object, badge) = cap.object_and_badge::<A>();
     // SAFETY: a live notification capability names a live notification.
     let notification = unsafe { Ref::<Notification>::at_unchecked(object) };
     let bits = if badge == 0 { 1 } else { badge };

@@ -150,7 +150,7 @@ pub(super) fn use_float<A: Arch>(k: &mut Kernel<A>, handler: Ref<Thread>) {
 #[inline(always)]
 pub fn call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
     let cap = &k.get(slot).cap;
-    let (object, badge, may_grant) = (cap.object, cap.badge, cap.allows(Rights::GRANT));
+    let ((object, badge), may_grant) = (cap.object_and_badge::<A>(), cap.allows(Rights::GRANT));
     if tag & CAPS != 0 && !may_grant {
         return Fast::Slow;
     }

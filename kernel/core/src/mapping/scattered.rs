@@ -6,32 +6,33 @@
 //! any number of entries.
 //!
 //! ```text
-//!  aux    31      16 15       0      extra  31          12 11  10        9      8   0
+//!  small  31      16 15       0      second 31          12 11  10        9      8   0
 //!        ┌──────────┬──────────┐           ┌──────────────┬───┬─────────┬──────┬─────┐
 //!        │ count    │ number   │           │ to be cleared│ 0 │SCATTERED│ENDING│ 0   │
 //!        └──────────┴──────────┘           └──────────────┴───┴─────────┴──────┴─────┘
 //! ```
 //! Its deletion clears the entries from the last to the first. From the first step of that on no entry can be set.
 
-use tench_abi::Rights;
 use tench_abi::memory::{MapFlags, TABLE_ENTRIES};
+use tench_abi::{Kind, Rights};
 
-use super::extent;
+use super::{extent, set_extent};
 use crate::object::Ref;
 use crate::page_table::{PageTable, ShadowEntry};
+use crate::slot::payload::Raw;
 use crate::slot::{Cap, SlotRef, flag};
 use crate::{Arch, Kernel, derivation, page_table};
 
-/// Bit of `extra`: the mapping is scattered.
-pub(crate) const SCATTERED: u64 = 1 << 10;
+/// Bit of the second word: the mapping is scattered.
+const SCATTERED: u64 = 1 << 10;
 
-/// Bit of `extra`: the scattered mapping's deletion has begun.
-pub(crate) const ENDING: u64 = 1 << 9;
+/// Bit of the second word: the scattered mapping's deletion has begun.
+const ENDING: u64 = 1 << 9;
 
 /// Number of entries of the table that one step of a scattered mapping's end visits.
 const CLEAR_STEP: usize = 32;
 
-/// Position in `extra` of the number of entries of the table that the deletion has not yet passed.
+/// Position in the second word of the number of entries of the table that the deletion has not yet passed.
 const REST_SHIFT: u32 = 12;
 
 /// A decoded capability to a scattered mapping.
@@ -55,13 +56,20 @@ impl Scattered {
         if !is_scattered(cap) {
             return None;
         }
+        let raw = cap.raw();
         Some(Scattered {
-            table: cap.badge as usize,
-            number: cap.aux & 0xffff,
-            count: (cap.aux >> 16) as usize,
+            table: raw.words[0] as usize,
+            number: raw.small & 0xffff,
+            count: (raw.small >> 16) as usize,
             frame: cap.object,
             size_bits: cap.size_bits,
         })
+    }
+
+    /// Decodes a capability, if it is to a scattered mapping whose deletion has not begun.
+    #[inline(always)]
+    pub const fn usable(cap: &Cap) -> Option<Scattered> {
+        if cap.raw().words[1] == SCATTERED { Scattered::of(cap) } else { None }
     }
 
     /// Returns the table.
@@ -76,14 +84,30 @@ impl Scattered {
     }
 }
 
+/// Returns the capability to a scattered mapping without entries, of a frame in a table.
+pub const fn cap(frame: &Cap, table: Ref<PageTable>, number: usize) -> Cap {
+    let flags = frame.flags & (flag::DEVICE | flag::PRESERVED);
+    let raw = Raw { small: extent(number, 0), words: [table.address() as u64, SCATTERED] };
+    let mut cap = frame.with(raw);
+    (cap.kind, cap.flags) = (Kind::Mapping, flags);
+    cap
+}
+
+/// Counts one entry more that is in use.
+#[inline(always)]
+pub const fn count_one(cap: &mut Cap) {
+    cap.set_small(cap.raw().small + extent(0, 1));
+}
+
 /// Returns whether the capability to a mapping is to a scattered mapping.
 pub const fn is_scattered(cap: &Cap) -> bool {
-    cap.extra & SCATTERED != 0
+    cap.raw().words[1] & SCATTERED != 0
 }
 
 /// Returns below which entry of its table a scattered mapping may have entries in use.
 pub const fn end(cap: &Cap) -> usize {
-    if cap.extra & ENDING == 0 { TABLE_ENTRIES } else { (cap.extra >> REST_SHIFT) as usize }
+    let [_, word] = cap.raw().words;
+    if word & ENDING == 0 { TABLE_ENTRIES } else { (word >> REST_SHIFT) as usize }
 }
 
 /// Returns the flags that entries of a scattered mapping may have at most.
@@ -97,7 +121,8 @@ pub fn possible_flags(cap: &Cap) -> MapFlags {
 
 /// Changes the number of entries in use.
 pub(crate) fn count_entries<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, mapping: &Scattered, added: isize) {
-    k.slot(slot).cap.aux = extent(mapping.number as usize, mapping.count.wrapping_add_signed(added));
+    let number = mapping.number as usize;
+    set_extent(&mut k.slot(slot).cap, number, mapping.count.wrapping_add_signed(added));
     if let Some(table) = mapping.table() {
         let t = k.get(table);
         t.used = t.used.wrapping_add_signed(added as i16);
@@ -131,7 +156,8 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
             k.arch().invalidate(location.asid, location.address, level, end - first);
         }
     }
-    k.slot(slot).cap.extra = SCATTERED | ENDING | (first as u64) << REST_SHIFT;
+    let cap = &mut k.slot(slot).cap;
+    cap.set_second_word(SCATTERED | ENDING | (first as u64) << REST_SHIFT);
     let is_done = mapping.count as isize == cleared;
     if is_done && let Some(place) = k.get(table).scattered.get_mut(mapping.number as usize - 1) {
         *place = 0;

@@ -44,28 +44,26 @@ pub fn adopt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, 
 
 /// Makes a new binding effective.
 fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, cap: &Cap) {
-    let object = cap.object;
     match binding {
         Binding::CSpace => {
             let t = k.get(thread);
-            t.cspace_root = object;
+            t.cspace_root = cap.object;
             t.cspace_slots = cap.slots();
         }
         Binding::AddressSpace => {
-            let register = page_table::enter(k, object);
+            let Some(root) = cap.named() else { return };
+            let register = page_table::enter(k, root);
             k.get(thread).space_register = register;
             if thread == k.current() {
                 k.arch().load_space(register);
             }
         }
         Binding::Scheduling => {
-            // SAFETY: `object` comes from a live capability of the kind that goes with the binding (also below).
-            let Some(context) = (unsafe { Ref::<SchedulingContext>::at(object) }) else { return };
+            let Some(context) = cap.named::<SchedulingContext>() else { return };
             scheduling_context::bind(k, context, thread);
         }
         Binding::Reply => {
-            // SAFETY: as above.
-            let Some(reply) = (unsafe { Ref::<Reply>::at(object) }) else { return };
+            let Some(reply) = cap.named::<Reply>() else { return };
             helping::release(k, reply);
             let r = k.get(reply);
             r.claimed = Some(thread);
@@ -74,8 +72,7 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
             heights::rejoin(k, thread);
         }
         Binding::Notification => {
-            // SAFETY: as above.
-            let Some(notification) = (unsafe { Ref::<Notification>::at(object) }) else { return };
+            let Some(notification) = cap.named::<Notification>() else { return };
             let n = k.get(notification);
             n.bound = Some(thread);
             let pending = n.word != 0;
@@ -88,8 +85,7 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
             }
         }
         Binding::Served => {
-            // SAFETY: as above.
-            let Some(endpoint) = (unsafe { Ref::<Endpoint>::at(object) }) else { return };
+            let Some(endpoint) = cap.named::<Endpoint>() else { return };
             endpoint::queue::set_server(k, endpoint, Some(thread));
             k.get(thread).served = Some(endpoint);
             endpoint::queue::note_senders(k, endpoint);
@@ -102,7 +98,7 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
 /// Clears the fields of the thread that repeat a binding, before its slot is emptied.
 pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     let Some((thread, binding)) = owner_of_binding(k, slot) else { return };
-    let object = k.slot(slot).cap.object;
+    let cap = k.slot(slot).cap;
     match binding {
         Binding::CSpace => {
             let t = k.get(thread);
@@ -110,7 +106,9 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
             t.cspace_slots = 0;
         }
         Binding::AddressSpace => {
-            page_table::leave(k, object);
+            if let Some(root) = cap.named() {
+                page_table::leave(k, root);
+            }
             let empty = k.arch().empty_space_register();
             k.get(thread).space_register = empty;
             if thread == k.current() {
@@ -120,15 +118,13 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
         Binding::IpcBuffer => k.get(thread).set_ipc_buffer(0),
         Binding::Scheduling => {
             account::transfer_time(k, thread);
-            // SAFETY: the binding's capability is still alive, so is its object (also below).
-            if let Some(context) = unsafe { Ref::<SchedulingContext>::at(object) } {
+            if let Some(context) = cap.named::<SchedulingContext>() {
                 scheduling_context::unbind(k, context);
             }
         }
-        Binding::Reply => unbind_reply(k, thread, object),
+        Binding::Reply => unbind_reply(k, thread, &cap),
         Binding::Notification => {
-            // SAFETY: as above.
-            if let Some(notification) = unsafe { Ref::<Notification>::at(object) } {
+            if let Some(notification) = cap.named::<Notification>() {
                 k.get(notification).bound = None;
             }
             let t = k.get(thread);
@@ -137,8 +133,7 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
             helping::propagate(k, thread);
         }
         Binding::Served => {
-            // SAFETY: as above.
-            if let Some(endpoint) = unsafe { Ref::<Endpoint>::at(object) } {
+            if let Some(endpoint) = cap.named::<Endpoint>() {
                 endpoint::queue::set_server(k, endpoint, None);
             }
             let t = k.get(thread);
@@ -151,9 +146,8 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
 }
 
 /// Unbinds a reply object from its thread. A thread that waits to receive with it gets `Aborted`.
-fn unbind_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: usize) {
-    // SAFETY: see `unbind`.
-    let Some(reply) = (unsafe { Ref::<Reply>::at(object) }) else { return };
+fn unbind_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, cap: &Cap) {
+    let Some(reply) = cap.named::<Reply>() else { return };
     let caller = k.get(reply).caller;
     let caller = caller.filter(|caller| helping::server_of(k, *caller) == Some(thread));
     let t = k.get(thread);

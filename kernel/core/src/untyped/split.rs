@@ -21,6 +21,7 @@ use tench_abi::Error;
 use tench_abi::object::UNTYPED_MIN_BITS;
 
 use crate::object::Ref;
+use crate::slot::payload::Marks;
 use crate::slot::{Cap, SlotRef};
 use crate::syscall::{Outcome, argument};
 use crate::thread::Thread;
@@ -74,7 +75,10 @@ fn halves<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, cap: &Cap, (_, after): G
     let upper_used = after.is_some_and(|after| k.slot(after).cap.object < derivation::end_address(cap));
     let below = |mark: u64| if lower_used { mark.min(half) } else { 0 };
     let above = |mark: u64| if upper_used { mark.saturating_sub(half) } else { 0 };
-    let lower = Cap { size_bits, badge: below(cap.badge), extra: below(cap.extra), ..*cap };
-    let upper = Cap { size_bits, object: middle, badge: above(cap.badge), extra: above(cap.extra), ..*cap };
+    let Marks { watermark, placed } = Marks::of(cap);
+    let (mut lower, mut upper) = (*cap, cap.at(middle));
+    (lower.size_bits, upper.size_bits) = (size_bits, size_bits);
+    Marks { watermark: below(watermark), placed: below(placed) }.write(&mut lower);
+    Marks { watermark: above(watermark), placed: above(placed) }.write(&mut upper);
     (lower, upper)
 }

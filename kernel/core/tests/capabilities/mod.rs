@@ -12,7 +12,6 @@ use tench_abi::{Kind, Operation};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{ARCHIVE, DEVICE, RAM_SMALL, at};
 use tench_arch_host::memory::RAM_START;
-use tench_kernel::derivation;
 
 /// Slots that the test uses.
 const SLOTS: std::ops::Range<u64> = 136..184;
@@ -337,7 +336,7 @@ fn run(plans: &[Plan]) {
             continue;
         }
         apply(&mut machine, &mut model, &step);
-        if let Err(wrong) = derivation::check_invariants(machine.kernel()) {
+        if let Err(wrong) = tench_arch_host::check_order::check_order(machine.kernel()) {
             panic!("{step:?}: {wrong}");
         }
         machine.check();

@@ -5,15 +5,16 @@
 use tench_abi::layout::slot;
 use tench_abi::{Kind, Operation};
 use tench_arch_host::Machine;
+use tench_arch_host::check_order::check_order;
 use tench_arch_host::machine::{RAM_MEDIUM, at};
 use tench_kernel::object::Ref;
+use tench_kernel::scheduler;
 use tench_kernel::thread::Thread;
-use tench_kernel::{derivation, scheduler};
 
 /// Panics unless the state is consistent.
 #[track_caller]
 pub fn check(machine: &mut Machine) {
-    if let Err(wrong) = derivation::check_invariants(machine.kernel()) {
+    if let Err(wrong) = check_order(machine.kernel()) {
         panic!("{wrong}");
     }
     machine.check();
@@ -21,7 +22,7 @@ pub fn check(machine: &mut Machine) {
 
 /// Returns the number of capabilities.
 pub fn capabilities(machine: &mut Machine) -> usize {
-    derivation::check_invariants(machine.kernel()).expect("consistent")
+    check_order(machine.kernel()).expect("consistent")
 }
 
 /// Returns an untyped's watermark.

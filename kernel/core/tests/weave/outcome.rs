@@ -12,6 +12,7 @@ use tench_arch_host::snapshot::snapshot;
 use tench_arch_host::weave::{Call, End, Orders, Policy, Weave};
 use tench_kernel::object::Ref;
 use tench_kernel::slot::flag;
+use tench_kernel::slot::payload::Ending;
 use tench_kernel::thread::Thread;
 
 use crate::world::{FORGOTTEN, Subject, World, apart, part, slots};
@@ -94,14 +95,13 @@ fn forget_copies(m: &mut Machine) {
     for (slot, cap) in &inventory.slots {
         let now = &mut k.slot(*slot).cap;
         if cap.is_exported() {
-            now.flags &= !flag::EMBEDDED;
-            match cap.kind {
-                Kind::Untyped => now.rights |= Rights::WRITE.bits(),
-                _ => now.extra = 0,
+            now.set_exported(false);
+            if cap.kind == Kind::Untyped {
+                now.rights |= Rights::WRITE.bits();
             }
         } else if cap.kind == Kind::CapNode && cap.flags & flag::ZOMBIE != 0 {
             // The node's record of exported capabilities in it.
-            now.badge = 0;
+            Ending::set_progress(now, 0);
         }
     }
 }

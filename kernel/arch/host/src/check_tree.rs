@@ -1,13 +1,14 @@
-//! Checks of list and tree.
+//! Checks of the ordered structure below the derivation structure: list and tree.
 
-use super::{BLACK, FOLLOWER, MEMBER, Nodes, RED, first, largest_end};
-use crate::slot::{Links, SlotRef};
+use tench_kernel::SlotRef;
+use tench_kernel::slot::Links;
+use tench_kernel::tree::{BLACK, FOLLOWER, MEMBER, Nodes, RED, first, largest_end};
 
 /// Checks every link, the balance and the largest ends. Returns the number of nodes. Takes O(n log n).
 ///
 /// # Errors
 /// The violated invariant.
-pub fn check_invariants<N: Nodes>(t: &mut N) -> Result<usize, &'static str> {
+pub fn check_tree<N: Nodes>(t: &mut N) -> Result<usize, &'static str> {
     let root = *t.root();
     if let Some(root) = SlotRef::new(root)
         && (t.links(root).parent != 0 || t.links(root).colour != BLACK)

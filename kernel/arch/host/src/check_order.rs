@@ -1,11 +1,14 @@
-//! The invariants of the derivation structure, checked for tests.
+//! Checks of the derivation structure: the order of all capabilities, and what it says of their memory.
 
 use tench_abi::Kind;
+use tench_kernel::derivation::{end_address, equal, in_order, is_reservation, same_object};
+use tench_kernel::slot::payload::Marks;
+use tench_kernel::slot::{Payload, Slot, flag};
+use tench_kernel::tree::{self, runs};
+use tench_kernel::{Arch, Cap, Kernel, SlotRef};
 
-use super::{end_address, equal, in_order, is_reservation, same_object};
-use crate::slot::{Cap, Slot, SlotRef, flag};
-use crate::tree::{self, runs};
-use crate::{Arch, Kernel};
+use crate::check_tree::check_tree;
+use crate::host::Host;
 
 /// Maximum nesting of objects: one for each bit of an address.
 const DEPTH: usize = 64;
@@ -15,8 +18,8 @@ const DEPTH: usize = 64;
 ///
 /// # Errors
 /// The violated invariant.
-pub fn check_invariants<A: Arch>(k: &mut Kernel<A>) -> Result<usize, &'static str> {
-    let count = tree::check_invariants(k)?;
+pub fn check_order(k: &mut Kernel<Host>) -> Result<usize, &'static str> {
+    let count = check_tree(k)?;
     // Ends of the untypeds that contain the current object, outermost first.
     let mut around = [0; DEPTH];
     let mut depth = 0;
@@ -62,7 +65,7 @@ pub fn check_invariants<A: Arch>(k: &mut Kernel<A>) -> Result<usize, &'static st
 }
 
 /// Checks that the slot behind a capability in a run holds the frame behind.
-fn check_run<A: Arch>(k: &mut Kernel<A>, node: SlotRef) -> Result<(), &'static str> {
+fn check_run(k: &mut Kernel<Host>, node: SlotRef) -> Result<(), &'static str> {
     let Slot { cap, links } = *k.slot(node);
     if links.continues == 0 {
         return Ok(());
@@ -82,7 +85,7 @@ fn check_run<A: Arch>(k: &mut Kernel<A>, node: SlotRef) -> Result<(), &'static s
 
 /// Returns whether an untyped without children has a watermark.
 fn has_stale_watermark(cap: &Cap) -> bool {
-    matches!(cap.kind, Kind::Untyped) && !is_reservation(cap) && (cap.badge | cap.extra) != 0
+    matches!(cap.payload(), Payload::Untyped(marks, _) if marks != Marks::default())
 }
 
 /// Returns whether a capability has memory of its own.
@@ -103,7 +106,7 @@ fn check_cap(cap: &Cap, base: usize) -> Result<(), &'static str> {
     if has_memory(cap) && !is_reservation(cap) && cap.object.wrapping_sub(base) & (cap.size() - 1) != 0 {
         return Err("an object is not aligned to its size");
     }
-    if matches!(cap.kind, Kind::Untyped) && !is_reservation(cap) && cap.badge > cap.size() as u64 {
+    if matches!(cap.payload(), Payload::Untyped(marks, _) if marks.watermark > cap.size() as u64) {
         return Err("a watermark lies beyond the end");
     }
     Ok(())
