@@ -1,5 +1,6 @@
 //! Endpoints: a message moves from sender to receiver when both are there. The first to arrive waits ([`queue`]).
 
+mod ending;
 pub mod queue;
 
 use tench_abi::message::{IpcBuffer, MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
@@ -17,7 +18,8 @@ use crate::thread::{Purpose, Thread, ThreadState, blocker};
 use crate::{
     Arch, Kernel, cspace, derivation, fault, helping, notification, preemption_point, reply, scheduler, timers,
 };
-use queue::{Waiting, enqueue_receiver, enqueue_sender, first_sender, unqueue_receiver, waiting};
+pub use ending::{cancel, cancel_and_suspend};
+use queue::{Waiting, enqueue_receiver, enqueue_sender, first_sender, waiting};
 
 /// A rendezvous point for messages: a queue of senders or a queue of receivers, never both.
 ///
@@ -383,66 +385,6 @@ fn take<A: Arch>(
 /// Completes the system call in which a thread waited: it succeeds without results.
 fn finish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     clear(&mut k.get(thread).registers.x);
-}
-
-/// Ends a thread's wait of any kind with an error. A thread that waited in a fault stays stopped.
-pub fn cancel<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
-    end_wait(k, thread, error, scheduler::make_ready);
-}
-
-/// Ends a thread's wait of any kind with an error, and suspends the thread, unless it waited in a fault: then it stays
-/// stopped.
-#[inline(always)]
-pub fn cancel_and_suspend<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
-    end_wait(k, thread, error, |k, thread| k.get(thread).state = ThreadState::Suspended);
-}
-
-/// Ends a thread's wait of any kind with an error. `goes_on` says what becomes of a thread that did not wait in a
-/// fault.
-fn end_wait<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error, goes_on: fn(&mut Kernel<A>, Ref<Thread>)) {
-    match k.get(thread).state {
-        ThreadState::Ready | ThreadState::Suspended | ThreadState::Faulted => {}
-        ThreadState::Receiving(endpoint) => {
-            unqueue_receiver(k, endpoint, thread);
-            wake(k, thread, error, goes_on);
-        }
-        ThreadState::Waiting(object) => {
-            notification::unqueue(k, object, thread);
-            wake(k, thread, error, goes_on);
-        }
-        ThreadState::Sending(endpoint) => {
-            queue::leave(k, thread);
-            wake(k, thread, error, goes_on);
-            update_server(k, endpoint);
-        }
-        ThreadState::AwaitingReply(object) => {
-            let server = helping::server_of(k, thread);
-            reply::forget_caller(k, object);
-            wake(k, thread, error, goes_on);
-            if let Some(server) = server {
-                helping::abandon(k, server, thread);
-            }
-        }
-    }
-}
-
-/// Wakes a thread whose wait has ended with an error.
-#[inline(never)]
-fn wake<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error, goes_on: fn(&mut Kernel<A>, Ref<Thread>)) {
-    if k.get(thread).blockers & (blocker::DEADLINE | blocker::FAULT | blocker::HELPLESS) != 0 {
-        timers::end_wait(k, thread);
-        let t = k.get(thread);
-        t.blockers &= !blocker::HELPLESS;
-        if t.blockers & blocker::FAULT != 0 {
-            fault::forget(t);
-            t.state = ThreadState::Faulted;
-            return;
-        }
-    }
-    let t = k.get(thread);
-    clear(&mut t.registers.x);
-    t.registers.x[0] = error as u64;
-    goes_on(k, thread);
 }
 
 /// Chooses again what an endpoint's server runs on, after the first sender has changed.
