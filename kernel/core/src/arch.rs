@@ -7,6 +7,7 @@ use crate::Kernel;
 use crate::object::Ref;
 use crate::thread::Thread;
 use tench_abi::Error;
+use tench_abi::fault::Registers;
 use tench_abi::memory::MapFlags;
 use tench_abi::object::CorePower;
 
@@ -51,6 +52,14 @@ pub unsafe trait Arch: Sized {
     /// # Safety
     /// Both are kernel-addressable memory, aligned to 8, to which no reference exists.
     unsafe fn copy(&mut self, from: usize, to: usize, words: usize);
+    /// Copies a thread's [`Registers`], likewise.
+    ///
+    /// # Safety
+    /// As for [`copy`](Self::copy).
+    unsafe fn copy_registers(&mut self, from: usize, to: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { self.copy(from, to, size_of::<Registers>() / size_of::<u64>()) };
+    }
 
     /// Acknowledges and returns the pending interrupt, or returns `None`.
     fn interrupt_acknowledge(&mut self) -> Option<u32>;

@@ -1,13 +1,12 @@
 //! Fast paths. The two that matter most are a call to a waiting server, and the reply that waits for the next call.
 //!
 //! The others are small: a signal, with or without a waiting thread; waiting for a signal or a message; `Yield` to an
-//! equal; a call through an empty slot; [copying and deleting](capabilities) a capability; [mapping](mappings) a page.
+//! equal; a call through an empty slot; operations on [capabilities], [mappings] and registers of [threads].
 //!
 //! Each function does all checks first and writes nothing meanwhile; then it commits. [`Fast::Slow`] means "take the
-//! slow path", which handles every case, these included; a fast path is only the commonest case of the slow path, in
-//! few instructions. It requires that the message has no deadline and names no reply object (a wait that sends nothing
-//! may name one), and that the partner is in the expected state and can run at once. Words beyond the registers, and
-//! capabilities, are delivered at the end.
+//! slow path", which handles every case; a fast path is its commonest case, in few instructions. It requires that the
+//! message has no deadline and names no reply object (a wait that sends nothing may name one), and that the partner is
+//! in the expected state and can run at once. Words beyond the registers, and capabilities, are delivered at the end.
 
 pub mod capabilities;
 pub mod faults;
@@ -16,6 +15,7 @@ pub mod mappings;
 pub mod named;
 pub mod signals;
 pub mod special;
+pub mod threads;
 
 use core::hint::cold_path;
 

@@ -18,7 +18,7 @@
 
 use core::mem::offset_of;
 
-use tench_abi::fault::{Registers, Report};
+use tench_abi::fault::Report;
 use tench_abi::message::{IpcBuffer, MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
 
 use crate::object::Ref;
@@ -103,15 +103,14 @@ impl Buffer {
     pub fn store_registers<A: Arch>(self, k: &mut Kernel<A>, thread: Ref<Thread>) {
         let from = (&raw const k.get(thread).registers).addr();
         let to = self.address + offset_of!(IpcBuffer, registers);
-        // SAFETY: a live thread's registers and room for as many; no reference to either exists.
-        unsafe { k.arch().copy(from, to, size_of::<Registers>() / size_of::<u64>()) };
+        copy_registers(k, from, to);
     }
 
     /// Copies a thread's saved floating-point registers into the words of the buffer.
     pub fn store_float<A: Arch>(self, k: &mut Kernel<A>, thread: Ref<Thread>) {
         let from = (&raw const k.get(thread).float.registers).addr();
         let to = self.address + offset_of!(IpcBuffer, words);
-        // SAFETY: as in `store_registers`.
+        // SAFETY: a live thread's registers and room for as many; no reference to either exists.
         unsafe { k.arch().copy(from, to, MAX_WORDS) };
     }
 
@@ -119,7 +118,7 @@ impl Buffer {
     pub fn load_float<A: Arch>(self, k: &mut Kernel<A>, thread: Ref<Thread>) {
         let from = self.address + offset_of!(IpcBuffer, words);
         let to = (&raw mut k.get(thread).float.registers).addr();
-        // SAFETY: as in `store_registers`.
+        // SAFETY: as in `store_float`.
         unsafe { k.arch().copy(from, to, MAX_WORDS) };
     }
 
@@ -129,10 +128,16 @@ impl Buffer {
     pub fn load_registers<A: Arch>(self, k: &mut Kernel<A>, thread: Ref<Thread>) {
         let from = self.address + offset_of!(IpcBuffer, registers);
         let to = (&raw mut k.get(thread).registers).addr();
-        // SAFETY: as in `store_registers`.
-        unsafe { k.arch().copy(from, to, size_of::<Registers>() / size_of::<u64>()) };
+        copy_registers(k, from, to);
         let t = k.get(thread);
         t.registers.flags &= 0xf000_0000;
         t.full_restore = 1;
     }
+}
+
+/// Copies registers between a live thread and a buffer. (Not inlined, because it has no loop.)
+#[inline(never)]
+fn copy_registers<A: Arch>(k: &mut Kernel<A>, from: usize, to: usize) {
+    // SAFETY: a live thread's registers and room for as many, or the reverse; no reference to either exists.
+    unsafe { k.arch().copy_registers(from, to) };
 }

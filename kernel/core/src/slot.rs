@@ -140,6 +140,14 @@ impl Cap {
         u32::from_le(unsafe { core::ptr::from_ref(self).cast::<u32>().read() })
     }
 
+    /// Returns whether the capability is of this kind, has these rights, and is not being deleted.
+    #[inline(always)]
+    pub fn is_usable(&self, kind: Kind, rights: Rights) -> bool {
+        let rights = u32::from(rights.bits()) << 8;
+        let mask = 0xff | rights | u32::from(flag::ZOMBIE) << 24;
+        self.head() & mask == kind as u32 | rights
+    }
+
     /// Returns whether the capability has all of `rights`.
     pub const fn allows(&self, rights: Rights) -> bool {
         self.rights & rights.bits() == rights.bits()

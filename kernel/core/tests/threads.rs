@@ -8,6 +8,7 @@ use tench_abi::{Error, Kind, Operation, Tag};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{RAM, at};
 use tench_kernel::object::Ref;
+use tench_kernel::scheduler;
 use tench_kernel::thread::{Thread, ThreadState};
 
 /// The bits of a processor's flags that hold the condition.
@@ -211,4 +212,80 @@ fn no_mark_is_left_when_the_last_object_is_gone() {
     m.check();
     m.call(Operation::Delete, &[0, address]).ok();
     m.check();
+}
+
+#[test]
+fn who_goes_on_with_a_higher_priority_runs_at_once() {
+    for fast in [false, true] {
+        for (priority, runs) in [(254, true), (255, false)] {
+            let (mut m, thread, address) = begin();
+            m.call(Operation::SchedulingConfigure, &[at(slot::SCHEDULING), priority, 255, 0]).ok();
+            let first = m.first;
+            m.buffer(first).registers.pc = 0x1234;
+            m.fast = fast;
+            assert!(m.call(Operation::ThreadWriteRegisters, &[address, 1]).error().is_none());
+            m.check();
+            assert_eq!(m.current() == thread, runs, "fast: {fast}");
+            assert_eq!((m.thread(thread).registers.pc, m.thread(thread).full_restore), (0x1234, 1));
+        }
+    }
+}
+
+#[test]
+fn registers_of_who_waited_say_that_the_wait_was_aborted() {
+    for fast in [false, true] {
+        for kind in [Kind::Endpoint, Kind::Notification] {
+            let (mut m, thread, address) = begin();
+            let first = m.first;
+            let source = m.make(kind, 0);
+            m.call(Operation::ThreadResume, &[address]).ok();
+            m.call_as(thread, Operation::Receive, &[source, 0]);
+            m.run(first);
+            m.fast = fast;
+            m.call(Operation::ThreadReadRegisters, &[address, 1]).ok();
+            m.check();
+            assert_eq!(m.buffer(first).registers.x[..2], [Error::Aborted as u64, 0], "fast: {fast}");
+            assert_eq!(m.thread(thread).state, ThreadState::Suspended);
+        }
+    }
+}
+
+#[test]
+fn a_server_whose_caller_is_stopped_loses_its_help_at_once() {
+    for fast in [false, true] {
+        let mut m = Machine::new();
+        let (endpoint, server, address) = (m.make(Kind::Endpoint, 0), m.make_thread(50), m.free);
+        let caller = m.make_thread(200);
+        m.call_as(server, Operation::Receive, &[endpoint, 0]);
+        let first = m.first;
+        m.run(first);
+        m.call(Operation::SchedulingConfigure, &[at(slot::SCHEDULING), 100, 255, 0]);
+        assert_eq!(m.current(), caller);
+        m.call(Operation::Call, &[endpoint, 0]);
+        assert_eq!(m.current(), server);
+        m.fast = fast;
+        m.call(Operation::ThreadReadRegisters, &[address, 1]);
+        m.check();
+        assert_eq!(m.current(), first, "fast: {fast}");
+        assert_eq!(m.buffer(server).registers.x[0], Error::Aborted as u64);
+    }
+}
+
+#[test]
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
+fn registers_that_are_written_end_an_unfinished_operation() {
+    for fast in [false, true] {
+        let mut m = Machine::new();
+        let (first, other) = (m.first, m.make_thread(255));
+        m.host().hook = Some(Box::new(scheduler::rotate));
+        m.call(Operation::ThreadQuery, &[at(slot::THREAD)]);
+        m.host().hook = None;
+        assert!(m.current() == other && m.thread(first).kernel_stack_pointer != 0, "it waits at a preemption point");
+        m.fast = fast;
+        m.call(Operation::ThreadReadRegisters, &[at(slot::THREAD), 1]).ok();
+        assert_ne!(m.thread(first).kernel_stack_pointer, 0, "it can still go on with its operation");
+        m.call(Operation::ThreadWriteRegisters, &[at(slot::THREAD), 1]).ok();
+        assert_eq!(m.thread(first).kernel_stack_pointer, 0, "fast: {fast}");
+        m.check();
+    }
 }

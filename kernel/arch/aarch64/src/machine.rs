@@ -74,6 +74,11 @@ unsafe impl Arch for Machine {
         unsafe { memory::copy(from, to, words) };
     }
     #[inline(always)]
+    unsafe fn copy_registers(&mut self, from: usize, to: usize) {
+        // SAFETY: the caller's contract is the same.
+        unsafe { memory::copy_registers(from, to) };
+    }
+    #[inline(always)]
     fn interrupt_acknowledge(&mut self) -> Option<u32> {
         self.interrupts.acknowledge()
     }

@@ -2,6 +2,8 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use tench_abi::fault::Registers;
+
 /// Bytes that `dc zva` zeroes at once; 0 until read.
 static ZERO_BLOCK: AtomicUsize = AtomicUsize::new(0);
 /// Data cache line size in bytes for maintenance by address: the smallest that is assumed.
@@ -98,6 +100,34 @@ pub unsafe fn copy(from: usize, to: usize, words: usize) {
             to = inout(reg) to => _,
             a = out(reg) _, b = out(reg) _, c = out(reg) _, d = out(reg) _,
             options(nostack)
+        );
+    }
+}
+
+/// Copies a thread's registers, likewise, without a loop.
+///
+/// # Safety
+/// As for [`copy`].
+#[inline(always)]
+pub unsafe fn copy_registers(from: usize, to: usize) {
+    const _: () = assert!(size_of::<Registers>() == 8 * 32 + 24);
+    // SAFETY: reads and writes as many words as there are registers (caller).
+    unsafe {
+        core::arch::asm!(
+            ".irp at, 0, 32, 64, 96, 128, 160, 192, 224",
+            "ldp {a}, {b}, [{from}, #\\at]",
+            "ldp {c}, {d}, [{from}, #\\at + 16]",
+            "stp {a}, {b}, [{to}, #\\at]",
+            "stp {c}, {d}, [{to}, #\\at + 16]",
+            ".endr",
+            "ldp {a}, {b}, [{from}, #256]",
+            "ldr {c}, [{from}, #272]",
+            "stp {a}, {b}, [{to}, #256]",
+            "str {c}, [{to}, #272]",
+            from = in(reg) from,
+            to = in(reg) to,
+            a = out(reg) _, b = out(reg) _, c = out(reg) _, d = out(reg) _,
+            options(nostack, preserves_flags)
         );
     }
 }

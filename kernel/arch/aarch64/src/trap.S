@@ -225,6 +225,10 @@ fast_paths:
     .word tench_fast_map - fast_paths
     .elseif number == {MAPPING_SET}
     .word tench_fast_set_entry - fast_paths
+    .elseif number == {READ_REGISTERS}
+    .word tench_fast_read_registers - fast_paths
+    .elseif number == {WRITE_REGISTERS}
+    .word tench_fast_write_registers - fast_paths
     .else
     .word tench_slow_call - fast_paths
     .endif

@@ -49,7 +49,9 @@ core::arch::global_asm!(
     DELETE = const Operation::Delete as u64,
     FRAME_MAP = const Operation::FrameMap as u64,
     MAPPING_SET = const Operation::MappingSet as u64,
-    FAST_LIMIT = const Operation::MappingSet as u64 + 1,
+    READ_REGISTERS = const Operation::ThreadReadRegisters as u64,
+    WRITE_REGISTERS = const Operation::ThreadWriteRegisters as u64,
+    FAST_LIMIT = const Operation::ThreadWriteRegisters as u64 + 1,
     MEASURING = const latency_tracer::MEASURING as usize,
     START = const TRACER + offset_of!(LatencyTracer, start),
     PATH = const TRACER + offset_of!(LatencyTracer, path),
@@ -130,7 +132,7 @@ fn slot(address: usize) -> Ref<Slot> {
     unsafe { Ref::at_unchecked(address) }
 }
 
-/// Returns the token after setting the running thread, for every entry but the fast paths'.
+/// Returns the token after setting the running thread, for every entry but those of most fast paths.
 #[inline(always)]
 pub(crate) fn enter(address: usize) -> &'static mut Kernel<Machine> {
     let kernel = token();
@@ -340,6 +342,22 @@ unsafe extern "C" fn tench_fast_set_entry(address: u64, first: u64, old: usize) 
     let fast = fast::mappings::set_entry(token(), thread(old), address, first);
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::MappingSet as u64 }, { words::NONE }>(fast, address, first, old) }
+}
+
+/// Fast path of `ThreadReadRegisters`, entered likewise. Stopping a thread asks for the running one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_fast_read_registers(address: u64, flags: u64, old: usize) -> u64 {
+    let fast = fast::threads::read_registers(enter(old), thread(old), address, flags);
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::ThreadReadRegisters as u64 }, { words::NONE }>(fast, address, flags, old) }
+}
+
+/// Fast path of `ThreadWriteRegisters`, entered likewise. The scheduler asks for the running one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tench_fast_write_registers(address: u64, flags: u64, old: usize) -> u64 {
+    let fast = fast::threads::write_registers(enter(old), thread(old), address, flags);
+    // SAFETY: this is the trap's thread and system call.
+    unsafe { conclude::<{ Operation::ThreadWriteRegisters as u64 }, { words::NONE }>(fast, address, flags, old) }
 }
 
 /// Handles any system call, with all arguments saved. Returns the thread with which to continue.

@@ -367,6 +367,14 @@ impl Machine {
     }
 }
 
+/// Lets the caller go on with these values in its first registers.
+fn hand_back(k: &mut Kernel<Host>, thread: Ref<Thread>, values: [u64; 4]) -> Ref<Thread> {
+    let x = &mut k.get(thread).registers.x;
+    x[..11].fill(0);
+    x[..4].copy_from_slice(&values);
+    thread
+}
+
 /// Runs the fast path, as the architecture's entry does before the slow path. This is that assembly's logic in Rust.
 fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
     let (address, tag, number) = {
@@ -390,6 +398,8 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         Operation::Copy => fast::capabilities::copy(k, thread, address, tag),
         Operation::Delete => fast::capabilities::delete(k, thread, address, tag),
         Operation::FrameMap => fast::mappings::map(k, thread, address, tag),
+        Operation::ThreadReadRegisters => fast::threads::read_registers(k, thread, address, tag),
+        Operation::ThreadWriteRegisters => fast::threads::write_registers(k, thread, address, tag),
         _ => return None,
     };
     let found = match (found, Operation::from_code(number)?) {
@@ -406,18 +416,8 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
     };
     let handoff = match found {
         Fast::HandOff(handoff) => handoff,
-        Fast::Return(code) => {
-            let x = &mut k.get(thread).registers.x;
-            x[..11].fill(0);
-            x[0] = code;
-            return Some(thread);
-        }
-        Fast::Results(results) => {
-            let x = &mut k.get(thread).registers.x;
-            x[..11].fill(0);
-            x[1..4].copy_from_slice(&results);
-            return Some(thread);
-        }
+        Fast::Return(code) => return Some(hand_back(k, thread, [code, 0, 0, 0])),
+        Fast::Results([first, second, third]) => return Some(hand_back(k, thread, [0, first, second, third])),
         Fast::Resume(next) => return Some(exchange(k, thread, next)),
         Fast::Begin(next) => {
             scheduler::begin(k, next);

@@ -9,10 +9,16 @@ use crate::object::Ref;
 use crate::syscall::{Outcome, argument};
 use crate::{Arch, Kernel, account, endpoint, float, scheduler};
 
+/// Returns whether a thread has what it needs to run: a CSpace and an address space.
+#[inline(always)]
+pub fn is_configured(t: &Thread) -> bool {
+    t.cspace_slots != 0 && t.bindings[Binding::AddressSpace as usize].cap.kind != Kind::Null
+}
+
 /// Resumes a suspended or faulted thread.
 fn resume<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(), Error> {
     let t = k.get(thread);
-    if t.cspace_slots == 0 || t.bindings[Binding::AddressSpace as usize].cap.kind == Kind::Null {
+    if !is_configured(t) {
         return Err(Error::NotConfigured);
     }
     if matches!(t.state, ThreadState::Suspended | ThreadState::Faulted) {
@@ -29,7 +35,7 @@ pub fn resume_call<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Ou
 }
 
 /// Suspends a thread in any state.
-#[inline(always)]
+#[inline(never)]
 pub fn suspend<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if matches!(k.get(thread).state, ThreadState::Ready) {
         scheduler::dequeue(k, thread);

@@ -10,7 +10,7 @@ use tench_abi::layout::UNBIND;
 use tench_abi::message::{IpcBuffer, MAX_CAPS, MAX_WORDS};
 use tench_abi::{Error, Operation, Tag};
 use tench_kernel::thread::ThreadState;
-use tench_kernel::{account, endpoint, float};
+use tench_kernel::{account, endpoint, float, helping};
 
 use twin::Twin;
 use world::{RECEIVE, RECEIVE_SLOTS, WORK, WORK_SLOTS, World, Zero};
@@ -36,6 +36,8 @@ enum Step {
     /// A call that changes capabilities: which, and numbers that choose its arguments.
     Capability(u8, [usize; 6]),
     Yield,
+    /// Reads the registers of a thread, or writes them; numbers that choose the arguments, and one for the registers.
+    Control(bool, [usize; 2], u64),
     Fault(Class, u64),
     /// The running thread uses the floating-point unit.
     Compute(u64),
@@ -94,6 +96,8 @@ fn steps() -> impl Strategy<Value = Step> {
         2 => (0..1000usize).prop_map(Step::Signal),
         12 => (0..8u8, prop::array::uniform6(0..1000usize)).prop_map(|(what, picks)| Step::Capability(what, picks)),
         1 => Just(Step::Yield),
+        8 => (prop::bool::weighted(0.6), prop::array::uniform2(0..1000usize), any::<u64>())
+            .prop_map(|(writes, picks, word)| Step::Control(writes, picks, word)),
         2 => (prop::sample::select(&Class::STOPPING[..]), any::<u64>())
             .prop_map(|(class, word)| Step::Fault(class, word)),
         4 => any::<u64>().prop_map(Step::Compute),
@@ -132,6 +136,7 @@ impl Play {
             }
             Step::Capability(what, picks) => self.capability(*what, *picks, keep_fast),
             Step::Yield => self.call(Operation::Yield, keep_fast, &[]),
+            Step::Control(writes, picks, word) => self.control(*writes, *picks, *word, keep_fast),
             Step::Fault(class, word) => self.fault(*class, *word, keep_fast),
             Step::Compute(word) => self.compute(*word),
             Step::Conversation(endpoint, message) => self.converse(*endpoint, message, keep_fast),
@@ -145,6 +150,7 @@ impl Play {
         let whom = match step {
             Step::Message(message) => message.pick_reply,
             Step::Manage(_, whom, _) => *whom,
+            Step::Control(_, [whom, _], _) => *whom,
             _ => 0,
         };
         for i in 0..2 {
@@ -189,6 +195,25 @@ impl Play {
             }
         };
         self.call(operation, keep_fast, &arguments);
+    }
+
+    /// Reads or writes registers: often those of the thread for whose call the running thread works. Those that are
+    /// written differ from each other and from those of the thread.
+    fn control(&mut self, writes: bool, [whom, flags]: [usize; 2], word: u64, keep_fast: bool) {
+        let m = &mut self.world.machine;
+        let current = m.current();
+        if writes && m.thread(current).ipc_buffer != 0 {
+            let registers = &mut m.buffer(current).registers;
+            registers.x = std::array::from_fn(|i| word.rotate_left(i as u32) ^ i as u64);
+            (registers.sp, registers.pc, registers.flags, registers.thread_pointer) =
+                (word, !word, word << 3, word ^ 5);
+        }
+        let caller = helping::caller_of(m.kernel(), current).filter(|_| whom.is_multiple_of(2));
+        let place = self.world.actors.iter().position(|actor| Some(actor.thread) == caller);
+        let addresses = &self.world.addresses;
+        let thread = place.map_or_else(|| pick(whom, &addresses.threads, &addresses.all), |i| addresses.threads[i]);
+        let operation = if writes { Operation::ThreadWriteRegisters } else { Operation::ThreadReadRegisters };
+        self.call(operation, keep_fast, &[thread, pick(flags, &[1, 1, 0], &[2, 3, 1 << 32])]);
     }
 
     /// Lets whoever runs reply if a caller waits for that, and else call, several times. Of three uses of the unit one

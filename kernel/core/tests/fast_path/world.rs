@@ -69,6 +69,8 @@ pub struct Addresses {
     pub tables: Vec<u64>,
     /// Scattered mappings.
     pub scattered: Vec<u64>,
+    /// Capabilities to threads.
+    pub threads: Vec<u64>,
     /// All of these, capabilities of other kinds and with fewer rights, and addresses without a capability.
     pub all: Vec<u64>,
 }
@@ -104,6 +106,7 @@ impl World {
         for (i, priority) in PRIORITIES.into_iter().enumerate() {
             world.actor(i, priority, spaces[i % 2]);
         }
+        world.threads();
         world.bind();
         world.machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
         world.machine.check();
@@ -244,6 +247,21 @@ impl World {
         if i < 2 {
             let all = Rights::WRITE.union(Rights::CALL);
             self.put(reply, all, 0);
+        }
+    }
+
+    /// Lets the threads control each other, and a thread that cannot run.
+    fn threads(&mut self) {
+        let all = Rights::READ.union(Rights::WRITE);
+        let unconfigured = self.machine.make(Kind::Thread, 0);
+        let threads: Vec<u64> = self.actors.iter().map(|actor| actor.capability).chain([unconfigured]).collect();
+        for thread in threads {
+            let full = self.put(thread, all, 0);
+            self.addresses.threads.push(full);
+        }
+        for rights in [Rights::READ, Rights::WRITE] {
+            let limited = self.put(self.actors[0].capability, rights, 0);
+            self.addresses.threads.push(limited);
         }
     }
 
