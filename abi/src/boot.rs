@@ -66,14 +66,14 @@ pub struct Header {
     pub archive_offset: u64,
     /// Size of the archive in bytes.
     pub archive_size: u64,
-    /// Core to which each interrupt line of a device belongs, with the device: 0 for the first. All kernels read the
-    /// same table, in which a line has one owner.
+    /// Number of the core to which each interrupt line belongs, with its device; 0 is the first core. All kernels read
+    /// the same table, so no line has two owners.
     pub line_owners: [u8; LINES],
 }
 
 impl Header {
-    /// Returns the core to which an interrupt line belongs; what has no line, or one that no kernel serves, belongs to
-    /// the first.
+    /// Returns the core to which an interrupt line belongs. A device without a line, and a line that no kernel serves,
+    /// belong to the first core.
     pub fn owner(&self, line: Option<u32>) -> u64 {
         line.and_then(|line| self.line_owners.get(line as usize)).map_or(0, |core| u64::from(*core))
     }

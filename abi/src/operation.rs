@@ -300,12 +300,12 @@ operations! {
     AccountSuspend = 90;
 
     // ── Interrupts ───────────────────────────────────────────────────────────────────────────────────────────────
-    /// **Make** the capability to one interrupt line of this core, which the line interrupts from then on. `cap`
-    /// interrupt control, x1 number, x2 flags (bit 0: edge; bit 1: acknowledged by taking its signal, for lines below
+    /// **Make** the capability to one interrupt line of this core, and route the line to this core. `cap` interrupt
+    /// control, x1 number, x2 flags (bit 0: edge; bit 1: acknowledged by taking its signal, for lines below
     /// [`DOORBELLS`](crate::object::DOORBELLS)), x3 empty slot. Only the first core's kernel changes what triggers a
-    /// line; to others, bit 0 must be as the device tree says.
-    /// Errors: `InvalidInterrupt` (also if it is another core's), `InvalidArgument` (no such flags, or not for this
-    /// line), `Busy` (made already), `SlotOccupied`, `NoSuchSlot`.
+    /// line; on other cores, bit 0 must be as the device tree says.
+    /// Errors: `InvalidInterrupt` (also if the line is another core's), `InvalidArgument` (no such flags, or not for
+    /// this line), `Busy` (made already), `SlotOccupied`, `NoSuchSlot`.
     InterruptGet = 96;
     /// **Bind** an interrupt to a notification, which is signalled with the badge of the given capability. `cap`
     /// interrupt (`WRITE`), x1 notification (`WRITE`; 0 unbinds). Enables the line.

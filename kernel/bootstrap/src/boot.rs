@@ -58,7 +58,7 @@ fn map_memory(tree: &[u8], platform: &Platform) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Returns this core's view of the machine, with the lines that a header says are this core's.
+/// Returns this core's view of the machine, with the lines that belong to this core according to the header.
 fn machine(platform: &Platform, header: &Header, distributor: Distributor) -> Result<Machine, &'static str> {
     let cores = Cores::new(platform.cores.clone())?;
     let mut regions = platform.redistributors.iter();

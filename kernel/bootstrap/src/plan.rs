@@ -50,7 +50,7 @@ pub fn untyped_blocks(platform: &Platform, kernel: Region, archive: Region) -> R
     Ok(blocks)
 }
 
-/// Appends the devices' registers, without the interrupt controller's.
+/// Appends the registers of all devices except the interrupt controller.
 fn push_devices(blocks: &mut UntypedBlocks, platform: &Platform) -> Result<(), &'static str> {
     let controller = [platform.distributor].into_iter().chain(platform.redistributors.iter().copied());
     let mut not_devices: ArrayVec<Region, 32> = controller.chain(platform.memory.iter().copied()).collect();

@@ -19,7 +19,7 @@ use crate::tree::{Node, Tree, groups, number};
 pub const MAX_DEVICES: usize = 32;
 /// Maximum number of cells in an address or a size.
 const MAX_CELLS: u64 = 4;
-/// Triggers of a line, as entries of `interrupts` have them, that mean an edge: rising or falling.
+/// Mask of the triggers that mean an edge, rising or falling, in an entry of `interrupts`.
 const EDGES: u64 = 3;
 /// The interrupt controller that the kernel drives.
 const CONTROLLER: &str = "arm,gic-v3";
@@ -243,8 +243,8 @@ impl Platform {
         Ok(())
     }
 
-    /// Keeps the devices that belong to this core: a device belongs to the core of its first line, one without a line
-    /// to the first core. A page with registers of several cores' devices is kept by each of them.
+    /// Keeps only the devices that belong to a core: a device belongs to the core of its first line, or to the first
+    /// core if it has no line. A page that holds registers of several cores' devices is kept on each of them.
     ///
     /// # Errors
     /// A sentence, if the tree cannot be understood.
@@ -359,7 +359,7 @@ mod tests {
     const PINS: u64 = 0x903_0000;
     const VIRTIO: [u64; 4] = [0xa00_0000, 0xa00_1000, 0xa00_2000, 0xa00_3000];
 
-    /// Returns whether a core has registers, if these lines belong to core 1.
+    /// Returns a function that tells whether `core` has the registers at an address, if these lines belong to core 1.
     fn has(lines: &[usize], core: u64) -> impl Fn(u64) -> bool {
         let mut header = Header {
             magic: MAGIC,

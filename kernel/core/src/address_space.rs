@@ -1,4 +1,4 @@
-//! Address spaces: the operations by which programs put together tables, frames and mappings.
+//! Address spaces: the operations by which programs build them from page tables, frames and mappings.
 //!
 //! What tables and mappings are, and how each changes on its own, is in [`page_table`](crate::page_table) and
 //! [`mapping`](crate::mapping).

@@ -52,7 +52,7 @@ pub unsafe trait Arch: Sized {
     /// # Safety
     /// Both are kernel-addressable memory, aligned to 8, to which no reference exists.
     unsafe fn copy(&mut self, from: usize, to: usize, words: usize);
-    /// Copies a thread's [`Registers`], likewise.
+    /// Copies a thread's [`Registers`] as [`copy`](Self::copy) would.
     ///
     /// # Safety
     /// As for [`copy`](Self::copy).
@@ -69,11 +69,12 @@ pub unsafe trait Arch: Sized {
     fn interrupt_enable(&mut self, number: u32);
     /// Masks a line.
     fn interrupt_disable(&mut self, number: u32);
-    /// Returns whether this kernel can have a line of its own triggered by an edge, or by a level.
+    /// Returns whether this kernel can give a line of its own this trigger: an edge if `edge` is true, otherwise a
+    /// level.
     fn interrupt_allows(&self, number: u32, edge: bool) -> bool;
-    /// Makes this core the one that a line interrupts, with a trigger that is [allowed](Self::interrupt_allows).
+    /// Routes a line to this core, and sets its trigger, which must be [allowed](Self::interrupt_allows).
     fn interrupt_claim(&mut self, number: u32, edge: bool);
-    /// Returns whether user programs of this core may own this line: no other core's programs may.
+    /// Returns whether user programs of this core may own this line. If they may, no other core's programs may.
     fn interrupt_exists(&self, number: u32) -> bool;
     /// Returns the number of cores.
     fn cores(&self) -> u64;

@@ -50,7 +50,7 @@ pub struct Budget {
     pub budget: u64,
     /// Period in ticks; 0 for no limit.
     pub period: u64,
-    /// The refills in the order of their times, and then zeros.
+    /// The refills in the order of their times, followed by zeros.
     pub all: [Refill; REFILLS],
 }
 

@@ -1,5 +1,5 @@
-//! Operations on capabilities whatever their objects: `Copy`, `Move`, `Mint`, `Identify`, and those by which a CSpace
-//! has several nodes.
+//! Operations on capabilities to objects of any kind: `Copy`, `Move`, `Mint`, `Identify`, and those that give a CSpace
+//! several nodes.
 
 use tench_abi::{Error, Kind, Rights};
 

@@ -540,7 +540,7 @@ fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bo
     }
 }
 
-/// Applies a step to the object of a capability.
+/// Does a step of the end of a capability's object. Returns whether that was the last step.
 fn end_of<T: Named>(cap: &Cap, step: impl FnOnce(Ref<T>) -> bool) -> bool {
     cap.named().is_none_or(step)
 }

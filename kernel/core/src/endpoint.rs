@@ -43,7 +43,7 @@ pub struct Endpoint {
 
 const _: () = assert!(size_of::<Endpoint>() == 1 << tench_abi::object::ENDPOINT_BITS);
 
-// SAFETY: retype makes an endpoint where it makes such a capability. It lives until the last of them is deleted.
+// SAFETY: retype makes an endpoint together with its first capability. It lives until its last capability is deleted.
 unsafe impl Named for Endpoint {
     const KIND: Kind = Kind::Endpoint;
 }

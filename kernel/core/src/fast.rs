@@ -1,12 +1,13 @@
 //! Fast paths. The two that matter most are a call to a waiting server, and the reply that waits for the next call.
 //!
 //! The others are small: a signal, with or without a waiting thread; waiting for a signal or a message; `Yield` to an
-//! equal; a call through an empty slot; operations on [capabilities], [mappings] and registers of [threads].
+//! equal; a call through an empty slot; operations on [capabilities], [mappings] and the registers of [threads].
 //!
 //! Each function does all checks first and writes nothing meanwhile; then it commits. [`Fast::Slow`] means "take the
-//! slow path", which handles every case; a fast path is its commonest case, in few instructions. It requires that the
-//! message has no deadline and names no reply object (a wait that sends nothing may name one), and that the partner is
-//! in the expected state and can run at once. Words beyond the registers, and capabilities, are delivered at the end.
+//! slow path", which handles every case; a fast path handles the commonest one, in few instructions. It requires that
+//! the message has no deadline and names no reply object (a wait that sends nothing may name one), and that the partner
+//! is in the expected state and can run at once. Words beyond the registers, and capabilities, are delivered at the
+//! end.
 
 pub mod capabilities;
 pub mod faults;

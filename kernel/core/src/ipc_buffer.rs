@@ -122,8 +122,8 @@ impl Buffer {
         unsafe { k.arch().copy(from, to, MAX_WORDS) };
     }
 
-    /// Copies user registers from the buffer into a thread: general registers, stack pointer, program counter, and the
-    /// flags of the condition. Any other values are valid there.
+    /// Copies user registers from the buffer into a thread. Of the flags, only those of the condition are kept; the
+    /// other registers may have any value.
     #[inline(always)]
     pub fn load_registers<A: Arch>(self, k: &mut Kernel<A>, thread: Ref<Thread>) {
         let from = self.address + offset_of!(IpcBuffer, registers);
@@ -135,7 +135,7 @@ impl Buffer {
     }
 }
 
-/// Copies registers between a live thread and a buffer. (Not inlined, because it has no loop.)
+/// Copies registers between a live thread and a buffer. (Not inlined: it has no loop, so it is long.)
 #[inline(never)]
 fn copy_registers<A: Arch>(k: &mut Kernel<A>, from: usize, to: usize) {
     // SAFETY: a live thread's registers and room for as many, or the reverse; no reference to either exists.

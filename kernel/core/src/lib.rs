@@ -1,12 +1,12 @@
 //! The Tench kernel without the hardware: every object and every operation.
 //!
 //! The crate is generic over [`Arch`] and compiles for the host, where the same code is tested, fuzzed and compared
-//! with a model. Its modules are layers: a module may name any type, but it calls functions only of lower layers. Those
-//! joined by `+` call each other, too. A test of the source reads this table.
+//! with a model. Its modules are layers: a module may name any type, but it calls functions of lower layers only.
+//! Modules joined by `+` also call each other. A test of the source reads this table.
 //!
 //! ```text
 //!   entry                        a trap becomes an operation, a fault or an interrupt
-//!   fast                         the commonest cases: all checks come first, and few instructions
+//!   fast                         the commonest cases, in few instructions: all checks come first
 //!   capabilities, configuration, untyped, remote, kernel_object       operations on objects of several kinds
 //!   boot                         the first process
 //!   delete                       how capabilities end, and objects with their last capability
@@ -24,8 +24,8 @@
 //!   heap, budget, float, ipc_buffer, latency_tracer                    parts of it on their own
 //! ```
 //!
-//! Messages and time are one circle: a deadline ends a wait, a thread that waits lends its time to the one for which it
-//! waits, and a budget that is used up is a message to a handler.
+//! Messages and time are one cycle: a deadline ends a wait, a waiting thread lends its time to the one for which it
+//! waits, and a budget that is used up becomes a message to a handler.
 //!
 //! A system call is a function on [`Kernel`] that returns a result; its caller switches threads. All checks come first
 //! and write nothing.

@@ -26,7 +26,7 @@ use crate::{Arch, Kernel, page_table};
 
 /// Number of entries changed between two preemption points.
 pub const STEP: usize = 64;
-/// Bit of the second word: a change of the flags has begun and not ended, so entries differ in their flags.
+/// Bit of the second word: a change of the flags has begun and not ended, so entries may differ in their flags.
 const PROTECTING: u64 = 1 << 11;
 /// Mask of the flags in the second word.
 const FLAGS: u64 = 0x1f;

@@ -29,7 +29,8 @@ pub struct Notification {
 
 const _: () = assert!(size_of::<Notification>() == 1 << tench_abi::object::NOTIFICATION_BITS);
 
-// SAFETY: retype makes a notification where it makes such a capability. It lives until the last of them is deleted.
+// SAFETY: retype makes a notification together with its first capability. It lives until its last capability is
+// deleted.
 unsafe impl Named for Notification {
     const KIND: Kind = Kind::Notification;
 }

@@ -56,7 +56,7 @@ pub struct PageTable {
 
 const _: () = assert!(size_of::<PageTable>() == 1 << tench_abi::object::PAGE_TABLE_BITS);
 
-// SAFETY: retype makes a page table where it makes such a capability. It lives until the last of them is deleted.
+// SAFETY: retype makes a page table together with its first capability. It lives until its last capability is deleted.
 unsafe impl Named for PageTable {
     const KIND: Kind = Kind::PageTable;
 }

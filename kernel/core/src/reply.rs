@@ -23,7 +23,8 @@ pub struct Reply {
 
 const _: () = assert!(size_of::<Reply>() == 1 << tench_abi::object::REPLY_BITS);
 
-// SAFETY: retype makes a reply object where it makes such a capability. It lives until the last of them is deleted.
+// SAFETY: retype makes a reply object together with its first capability. It lives until its last capability is
+// deleted.
 unsafe impl Named for Reply {
     const KIND: Kind = Kind::Reply;
 }

@@ -44,7 +44,7 @@ pub struct SchedulingContext {
 
 const _: () = assert!(size_of::<SchedulingContext>() == 1 << tench_abi::object::SCHEDULING_CONTEXT_BITS);
 
-// SAFETY: retype makes a context where it makes such a capability. It lives until the last of them is deleted.
+// SAFETY: retype makes a context together with its first capability. It lives until its last capability is deleted.
 unsafe impl Named for SchedulingContext {
     const KIND: Kind = Kind::SchedulingContext;
 }

@@ -64,7 +64,7 @@ pub mod flag {
     pub const ZOMBIE: u8 = 128;
 }
 
-/// The content of a slot: a capability. What it says beside this head depends on its kind ([`payload`]).
+/// The content of a slot: a capability. What it says besides this head depends on its kind ([`payload`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Cap {
@@ -78,8 +78,8 @@ pub struct Cap {
     pub flags: u8,
     /// First part of the [payload](Raw).
     small: u32,
-    /// Address of the object, kernel virtual (for a mapping that of its frame), or an interrupt line's or a doorbell's
-    /// number, or 0 for what there is only one of.
+    /// Kernel virtual address of the object (for a mapping, of its frame); or the number of an interrupt line or a
+    /// doorbell; or 0 for an object of which there is only one.
     pub object: usize,
     /// Second and third part of the [payload](Raw).
     words: [u64; 2],

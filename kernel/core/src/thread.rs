@@ -299,7 +299,7 @@ pub struct Thread {
 
 const _: () = assert!(size_of::<Thread>() < 2048);
 
-// SAFETY: retype makes a thread where it makes such a capability. It lives until the last of them is deleted.
+// SAFETY: retype makes a thread together with its first capability. It lives until its last capability is deleted.
 unsafe impl Named for Thread {
     const KIND: Kind = Kind::Thread;
     const OFFSET: usize = THREAD_OFFSET;

@@ -15,9 +15,9 @@
 //! `Delete` and `Revoke` remove it like any capability. The objects are made from the last to the first because each
 //! then comes directly after the zombie in derivation order.
 //!
-//! An untyped has two [marks](Marks): the *watermark*, above which objects are placed for which no offset is named, and
-//! the end of the highest object that was placed by offset. Above both all memory is free, which is all that most
-//! requests need to know. Both return to 0 when the last child is deleted.
+//! An untyped has two [marks](Marks): the *watermark*, above which objects are placed if no offset is named, and the
+//! end of the highest object that was placed by offset. Above both all memory is free, which is all that most requests
+//! need to know. Both return to 0 when the last child is deleted.
 //!
 //! [`split`] divides an untyped, [`children`] counts its children. Operations are documented in `tench_abi::Operation`.
 

@@ -1,8 +1,8 @@
-//! The driver of a device that belongs to another core than the first: a program that `init` starts there
-//! (systems/tests.toml), and the cases that ask it, from the first core.
+//! The driver of a device that belongs to a core other than the first: a program that `init` starts there
+//! (systems/tests.toml), and the cases that send it requests from the first core.
 //!
-//! The device is the machine's port of general-purpose pins, whose registers raise its line without anything outside:
-//! all pins are low, so a pin whose low level is to interrupt does so as long as it is let.
+//! The device is the machine's port of general-purpose pins. Writing its registers is enough to raise its line: all
+//! pins are low, so a pin that interrupts at a low level does so until it is masked.
 
 use tench::abi::layout::slot;
 use tench::abi::object::Statistic;
@@ -43,7 +43,7 @@ const SERIAL_LINE: u64 = 33;
 const NAME: &str = "cases/driver";
 /// Badge with which the line signals.
 const BADGE: u64 = 0x700;
-/// Requests: to have an interrupt, and to get a line (number, and 1 for an edge).
+/// Requests: to let the device interrupt once, and to get a line (number, and 1 for an edge).
 const INTERRUPT: u64 = 1;
 const GET: u64 = 2;
 /// Slots in which the driver is given the device's registers and its line.
@@ -85,7 +85,7 @@ fn interrupt(pins: &Window, notification: Cap<Notification>) -> Outcome<[u64; 3]
     let signal = notification.wait_until(patience()).unwrap_or(0);
     pins.write32(MASK, 0);
     PINS.acknowledge()?;
-    // What is lowered before it is acknowledged interrupts no more.
+    // A line that is lowered before it is acknowledged does not interrupt again.
     let again = notification.wait_until(soon()).is_ok();
     let handled = KERNEL.query(Statistic::Interrupts)? - before;
     Ok([KERNEL.machine()?.core, if again { u64::MAX } else { signal }, handled])
@@ -181,7 +181,7 @@ fn attacked(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Starts the attacking child with a process server.
+/// Has a process server start the attacking child, all of whose attempts must be refused.
 fn play(procs: Procs) -> Outcome {
     let status = procs.wait(procs.spawn("cases", &["lines"])?)?;
     equal!((status.state, status.exit_code()), (State::Exited, Some(REFUSED as u64)));

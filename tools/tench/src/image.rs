@@ -44,7 +44,7 @@ pub fn kernel(kernel: &Executable) -> Result<Vec<u8>> {
 /// Returns the RAM disk with `init` and the boot archive. Without an archive, it is the file from which `init` is made
 /// on further cores.
 ///
-/// `lines` are the cores of the interrupt lines that do not belong to the first.
+/// `lines` has the core of each interrupt line that does not belong to the first.
 pub fn ram_disk(init: &Executable, archive: &[u8], lines: &BTreeMap<u32, u8>) -> Result<Vec<u8>> {
     if init.segments.len() > MAX_SEGMENTS {
         return Err(miette!("init has {} segments; the kernel takes at most {MAX_SEGMENTS}", init.segments.len()));
@@ -101,8 +101,8 @@ fn append(segment: &Segment, last_end: u64, disk: &mut Vec<u8>) -> Result<boot::
     Ok(boot::Segment { address: first, offset: offset as u64, size: end - first, flags: flags.bits() })
 }
 
-/// Returns the header as it lies in memory: every field is a 64-bit little-endian word, in the order of its
-/// declaration, but for the bytes at the end.
+/// Returns the header as it lies in memory: the fields in the order of their declaration, as 64-bit little-endian
+/// words, and the owners of lines, at the end, as bytes.
 fn encode(header: &Header) -> Vec<u8> {
     let segments = header.segments.iter().flat_map(|one| [one.address, one.offset, one.size, one.flags]);
     [header.magic, header.version, header.entry, header.segment_count]

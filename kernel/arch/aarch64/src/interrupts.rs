@@ -1,11 +1,11 @@
 //! The interrupt controller, GICv3, as one core sees it, with every line in group 1.
 //!
 //! Every core has private lines: the timer's, and its doorbells, by which other cores notify it. Each line of a device
-//! belongs to one core ([`Header::line_owners`](tench_abi::boot::Header)), whose kernel alone routes, masks and
-//! unmasks it, by registers of which each write concerns that line only.
+//! belongs to one core ([`Header::line_owners`](tench_abi::boot::Header)), whose kernel alone routes, masks and unmasks
+//! it, in registers where each write concerns that line only.
 //!
-//! The distributor belongs to the first core. Its kernel sets up what lines share before another core runs, and is the
-//! only one that changes triggers, which are read, modified and written for 16 lines at a time.
+//! The distributor belongs to the first core. Its kernel sets up what the lines share before another core runs, and it
+//! alone changes triggers: those of 16 lines are read, modified and written together.
 //!
 //! Written by hand rather than taken from a library: acknowledging and masking lie on the measured path from a device
 //! to its driver (`irq_wake`), and a kernel without policy needs only the little below.
@@ -50,7 +50,7 @@ mod redistributor {
 /// The owner of the distributor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distributor {
-    /// This core, which sets it up so that an edge triggers these lines of devices, and a level the others.
+    /// This core, which sets up the distributor: an edge triggers these lines of devices, a level the others.
     Ours(LineSet),
     /// The first core, which is not this one.
     OfAnother,
@@ -131,7 +131,7 @@ fn set_up_interface() {
 }
 
 impl Interrupts {
-    /// Sets up this core's part of the controller, with every line of its own masked. `devices` are the lines of its
+    /// Sets up this core's part of the controller, with all of this core's lines masked. `devices` are the lines of its
     /// devices. Takes kernel virtual addresses.
     pub fn new(distributor: usize, redistributor: usize, devices: &LineSet, owner: Distributor) -> Interrupts {
         let own_lines = redistributor + redistributor::OWN_LINES;
@@ -150,7 +150,7 @@ impl Interrupts {
             }
             set_triggers(distributor, words, &edges);
         } else {
-            // A kernel that ran on this core before may have stopped with its lines unmasked, or being handled.
+            // A kernel that ran on this core before may have stopped with lines unmasked, or while it handled one.
             for word in 1..words {
                 write(distributor + distributor::DISABLE + word * 4, devices.word(word));
                 write(distributor + distributor::END + word * 4, devices.word(word));
@@ -167,7 +167,8 @@ impl Interrupts {
         (registers + (number as usize / 32) * 4, 1 << (number & 31))
     }
 
-    /// Returns whether programs of this core may own the line: that of a device of this core, or a doorbell's.
+    /// Returns whether programs of this core may own the line: whether it is a doorbell's, or that of a device of this
+    /// core.
     pub fn exists(&self, number: u32) -> bool {
         self.lines.contains(number)
     }
@@ -195,14 +196,16 @@ impl Interrupts {
         write(registers + distributor::DISABLE, bit);
     }
 
-    /// Returns the address of the register with a line's trigger, and its value with the trigger set.
+    /// Returns the address of the register that holds a line's trigger, and the register's value once this trigger is
+    /// set.
     fn trigger(&self, number: u32, edge: bool) -> (usize, u32) {
         let register = self.distributor + distributor::CONFIGURATION + number as usize / 16 * 4;
         let bit = 2 << (number % 16 * 2);
         (register, if edge { read(register) | bit } else { read(register) & !bit })
     }
 
-    /// Returns whether this core can have the line triggered so. Only the first core changes triggers.
+    /// Returns whether this kernel can give the line this trigger: the first core's kernel can change it, others can
+    /// only keep it.
     pub fn allows(&self, number: u32, edge: bool) -> bool {
         let is_set = || {
             let (register, value) = self.trigger(number, edge);
@@ -211,7 +214,7 @@ impl Interrupts {
         number < FIRST_SHARED || self.may_set_triggers || is_set()
     }
 
-    /// Routes the line of a device to this core, and sets its trigger, which is allowed.
+    /// Routes the line of a device to this core, and sets its trigger, which must be [allowed](Self::allows).
     pub fn claim(&self, number: u32, edge: bool) {
         if number < FIRST_SHARED {
             return;

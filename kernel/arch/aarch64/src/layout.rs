@@ -55,15 +55,15 @@ impl LineSet {
         self.0.get(line as usize / 32).is_some_and(|word| word >> (line % 32) & 1 != 0)
     }
 
-    /// Returns these lines of devices, as far as the controller has them, which has `words` times 32, and the lines of
-    /// `private`, which are below them.
+    /// Returns those lines of devices in the set that the controller has (`32 * words` in all), together with the
+    /// private lines (below 32) whose bits are set in `private`.
     pub fn with_private(&self, private: u32, words: usize) -> LineSet {
         let exists = |index| if index < words { u32::MAX } else { 0 };
         let word = |index| if index == 0 { private } else { self.word(index) & exists(index) };
         LineSet(core::array::from_fn(word))
     }
 
-    /// Returns the lines from `32 * index` on, one for each bit, as the interrupt controller's registers have them.
+    /// Returns the 32 lines from `32 * index` on, one bit for each, as in the interrupt controller's registers.
     pub fn word(&self, index: usize) -> u32 {
         self.0.get(index).copied().unwrap_or(0)
     }

@@ -104,14 +104,14 @@ pub unsafe fn copy(from: usize, to: usize, words: usize) {
     }
 }
 
-/// Copies a thread's registers, likewise, without a loop.
+/// Copies a thread's registers as [`copy`] would, without a loop.
 ///
 /// # Safety
 /// As for [`copy`].
 #[inline(always)]
 pub unsafe fn copy_registers(from: usize, to: usize) {
     const _: () = assert!(size_of::<Registers>() == 8 * 32 + 24);
-    // SAFETY: reads and writes as many words as there are registers (caller).
+    // SAFETY: reads and writes exactly the registers, for which the caller vouches.
     unsafe {
         core::arch::asm!(
             ".irp at, 0, 32, 64, 96, 128, 160, 192, 224",

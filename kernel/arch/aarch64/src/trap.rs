@@ -132,7 +132,7 @@ fn slot(address: usize) -> Ref<Slot> {
     unsafe { Ref::at_unchecked(address) }
 }
 
-/// Returns the token after setting the running thread, for every entry but those of most fast paths.
+/// Returns the token after setting the running thread, for every entry except most fast paths.
 #[inline(always)]
 pub(crate) fn enter(address: usize) -> &'static mut Kernel<Machine> {
     let kernel = token();
@@ -344,7 +344,8 @@ unsafe extern "C" fn tench_fast_set_entry(address: u64, first: u64, old: usize) 
     unsafe { conclude::<{ Operation::MappingSet as u64 }, { words::NONE }>(fast, address, first, old) }
 }
 
-/// Fast path of `ThreadReadRegisters`, entered likewise. Stopping a thread asks for the running one.
+/// Fast path of `ThreadReadRegisters`, entered likewise, but with the running thread set: code that stops a thread
+/// reads it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_read_registers(address: u64, flags: u64, old: usize) -> u64 {
     let fast = fast::threads::read_registers(enter(old), thread(old), address, flags);
@@ -352,7 +353,7 @@ unsafe extern "C" fn tench_fast_read_registers(address: u64, flags: u64, old: us
     unsafe { conclude::<{ Operation::ThreadReadRegisters as u64 }, { words::NONE }>(fast, address, flags, old) }
 }
 
-/// Fast path of `ThreadWriteRegisters`, entered likewise. The scheduler asks for the running one.
+/// Fast path of `ThreadWriteRegisters`, entered likewise, but with the running thread set: the scheduler reads it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_write_registers(address: u64, flags: u64, old: usize) -> u64 {
     let fast = fast::threads::write_registers(enter(old), thread(old), address, flags);

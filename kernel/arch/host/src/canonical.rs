@@ -223,7 +223,7 @@ pub fn canonical(
     graph.number()
 }
 
-/// How memory is shared, as a number.
+/// Returns how memory is shared, as a number.
 fn number(sharing: Sharing) -> u64 {
     let Sharing { borrowed, exported, revoke_requested } = sharing;
     u64::from(borrowed) | u64::from(exported) << 1 | u64::from(revoke_requested) << 2

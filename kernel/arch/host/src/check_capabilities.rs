@@ -69,7 +69,7 @@ pub fn check_objects(inventory: &Inventory) -> Checked {
         if !has_object(cap.kind) {
             continue;
         }
-        // Of what an object's capabilities say, these are the same for all.
+        // The part of the payload in which all capabilities to an object agree.
         let about = |cap: &Cap| match cap.payload() {
             Payload::Node(number) | Payload::PageTable(number) => number,
             _ => u32::from(cap.is_borrowed()),

@@ -17,9 +17,9 @@ use crate::{stack, translation};
 
 /// End of the range of interrupt lines that user programs may own; the range begins at 32.
 pub const INTERRUPT_LINES: u32 = 64;
-/// The line behind these, which belongs to another core.
+/// The first line beyond that range; it belongs to another core.
 pub const LINE_ELSEWHERE: u32 = INTERRUPT_LINES;
-/// The line among the former whose trigger is a level, and cannot be changed.
+/// A line in that range that a level triggers; its trigger cannot be changed.
 pub const LEVEL_LINE: u32 = 63;
 /// Interrupt number of the kernel's timer.
 pub const TIMER_INTERRUPT: u32 = 27;

@@ -1,4 +1,4 @@
-//! Caches made coherent with memory before it is mapped.
+//! Cache maintenance: memory is made coherent before it is mapped.
 
 use tench_abi::Error;
 use tench_abi::memory::MapFlags;

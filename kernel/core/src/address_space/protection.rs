@@ -1,4 +1,4 @@
-//! Operations on mappings that exist: `MappingProtect`, `MappingQuery`.
+//! Operations on existing mappings: `MappingProtect`, `MappingQuery`.
 
 use tench_abi::memory::{MapFlags, entry_bits};
 use tench_abi::{Error, Kind, Rights};

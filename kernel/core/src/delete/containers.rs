@@ -17,7 +17,8 @@
 //! stack, and cycles are not a special case. The capability with which the deletion began leaves the ring last, so it
 //! can be named until all that belongs to it is deleted.
 //!
-//! The payload of a container's zombie is its progress (slots below are empty) and the ring ([`Ending`]).
+//! The payload of a container's zombie is the deletion's progress (all slots below it are empty) and the ring
+//! ([`Ending`]).
 //!
 //! An exported capability stays where it is, and with it the container around it: when all else in the container is
 //! deleted, its zombie leaves the ring, so that it keeps no other, and the thread that began the deletion is told.

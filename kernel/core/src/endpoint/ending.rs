@@ -1,4 +1,4 @@
-//! How a wait of any kind ends with an error: because it is cancelled, or its time is over, or its object is deleted.
+//! How a wait of any kind ends with an error: because it is cancelled, its time is up, or its object is deleted.
 
 use tench_abi::Error;
 
@@ -38,7 +38,8 @@ fn end_wait<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error, goes_
     }
 }
 
-/// As [`end_wait`], for a thread that may help another. (A function of its own, because it has to store registers.)
+/// Ends a wait as [`end_wait`] does, for a thread that may help another. (A function of its own, because only this case
+/// needs to store registers.)
 #[inline(never)]
 fn end_wait_for_server<A: Arch>(
     k: &mut Kernel<A>,
@@ -74,7 +75,7 @@ fn wake<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error, goes_on: 
     }
 }
 
-/// As [`wake`], for a thread that waited with a deadline, in a fault, or without helping.
+/// Wakes a thread as [`wake`] does, after a wait with a deadline, in a fault, or without helping.
 #[inline(never)]
 fn wake_specially<A: Arch>(
     k: &mut Kernel<A>,
@@ -93,7 +94,7 @@ fn wake_specially<A: Arch>(
     }
 }
 
-/// Lets the system call in which a thread waited fail.
+/// Makes the system call in which a thread waited fail.
 #[inline(never)]
 fn fail<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error, goes_on: fn(&mut Kernel<A>, Ref<Thread>)) {
     let t = k.get(thread);

@@ -1,4 +1,5 @@
-//! Fast paths of notifications: `Signal` to one or to a doorbell, `Receive` from one, and interrupts that signal one.
+//! Fast paths of notifications: `Signal` on a notification or doorbell, `Receive` from a notification, and interrupts
+//! that signal one.
 
 use tench_abi::{Kind, Rights, Tag};
 

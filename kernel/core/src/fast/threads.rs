@@ -1,4 +1,5 @@
-//! Fast paths of stopping a thread with its registers read, and of writing them and letting it go on.
+//! Fast paths of `ThreadReadRegisters`, which may stop the thread first, and of `ThreadWriteRegisters`, which may let
+//! it go on.
 
 use tench_abi::{Kind, Rights};
 
@@ -16,11 +17,11 @@ fn target<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, rights:
     if !cap.is_usable(Kind::Thread, rights) {
         return None;
     }
-    // SAFETY: it is of this kind.
+    // SAFETY: the capability is to a thread.
     Some(unsafe { cap.known() })
 }
 
-/// Fast path of `ThreadReadRegisters`, of a thread that helps no other.
+/// Fast path of `ThreadReadRegisters`, for a thread that helps no other.
 #[inline(always)]
 pub fn read_registers<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, flags: u64) -> Fast {
     let Some(other) = target(k, thread, address, Rights::READ) else { return Fast::Slow };
@@ -41,8 +42,8 @@ pub fn read_registers<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: 
     Fast::DONE
 }
 
-/// Fast path of `ThreadWriteRegisters`, of a thread that has left no operation unfinished. If it is resumed, it must
-/// not have a higher priority than the running one.
+/// Fast path of `ThreadWriteRegisters`, for a stopped thread that has left no operation unfinished. If it is resumed,
+/// its priority must not be higher than that of the running thread.
 #[inline(always)]
 pub fn write_registers<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, flags: u64) -> Fast {
     let Some(other) = target(k, thread, address, Rights::WRITE) else { return Fast::Slow };

@@ -11,7 +11,7 @@
 //!        │ count    │ number   │           │ to be cleared│ 0 │SCATTERED│ENDING│ 0   │
 //!        └──────────┴──────────┘           └──────────────┴───┴─────────┴──────┴─────┘
 //! ```
-//! Its deletion clears the entries from the last to the first. From the first step of that on no entry can be set.
+//! Deletion clears the entries from the last to the first. Once it has begun, no entry can be set.
 
 use tench_abi::memory::{MapFlags, TABLE_ENTRIES};
 use tench_abi::{Kind, Rights};
@@ -32,7 +32,7 @@ const ENDING: u64 = 1 << 9;
 /// Number of entries of the table that one step of a scattered mapping's end visits.
 const CLEAR_STEP: usize = 32;
 
-/// Position in the second word of the number of entries of the table that the deletion has not yet passed.
+/// Position, in the second word, of the number of the table's entries that the deletion has not yet passed.
 const REST_SHIFT: u32 = 12;
 
 /// A decoded capability to a scattered mapping.
@@ -93,7 +93,7 @@ pub const fn cap(frame: &Cap, table: Ref<PageTable>, number: usize) -> Cap {
     cap
 }
 
-/// Counts one entry more that is in use.
+/// Counts one more entry in use.
 #[inline(always)]
 pub const fn count_one(cap: &mut Cap) {
     cap.set_small(cap.raw().small + extent(0, 1));

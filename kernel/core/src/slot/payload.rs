@@ -1,7 +1,7 @@
-//! Payloads: for each kind, a type for what its capabilities say beside their head.
+//! Payloads: what capabilities say besides their head, with a type for each kind.
 //!
-//! A payload is stored in three numbers ([`Raw`]), which only its type packs and unpacks. [`Cap::payload`] decodes
-//! any capability, for those who look at all kinds; an operation that knows the kind uses the type itself.
+//! A payload is stored in three numbers ([`Raw`]), which only its type packs and unpacks. [`Cap::payload`] decodes any
+//! capability, for code that deals with all kinds; an operation that knows the kind uses the type itself.
 
 use core::mem::offset_of;
 
@@ -31,9 +31,9 @@ const EXPORTED: u64 = 1;
 /// A packed payload.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Raw {
-    /// The part beside the head.
+    /// The part next to the head.
     pub(crate) small: u32,
-    /// The part behind the object. A badge is the first.
+    /// The part behind the object's address. A badge is the first word.
     pub(crate) words: [u64; 2],
 }
 
@@ -85,7 +85,7 @@ pub struct Sharing {
 /// Memory that a retype reserves while it prepares it. Its capability is that of untyped memory in deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// Kernel virtual address of the thread that prepares it: another thread's reservation never looks the same.
+    /// Kernel virtual address of the thread that prepares it, so no other thread's reservation looks the same.
     pub owner: usize,
     /// Number of bytes.
     pub length: usize,
@@ -96,7 +96,7 @@ pub struct Reservation {
 pub struct Ending {
     /// Progress of the deletion ([`delete`](crate::delete)).
     pub progress: u64,
-    /// Next and previous in its ring; `None` for itself.
+    /// Next and previous zombie in its ring; `None` if that is this one.
     pub ring: [Option<SlotRef>; 2],
 }
 
@@ -108,13 +108,13 @@ impl Marks {
         Marks { watermark, placed }
     }
 
-    /// Encodes the payload, beside how the memory is shared.
+    /// Writes the marks into a capability, and leaves how the memory is shared.
     #[inline(always)]
     pub const fn write(self, cap: &mut Cap) {
         cap.words = [self.watermark, self.placed];
     }
 
-    /// Returns the higher of the two.
+    /// Returns the higher mark.
     #[inline(always)]
     pub fn end(self) -> u64 {
         self.watermark.max(self.placed)
@@ -129,7 +129,7 @@ impl Reservation {
         Cap { kind: Kind::Untyped, rights: 0, size_bits: 0, flags: flag::ZOMBIE | flags, small: 0, object, words }
     }
 
-    /// Decodes the payload of a capability, if that reserves memory.
+    /// Decodes the payload of a capability, if it reserves memory.
     #[inline(always)]
     pub const fn of(cap: &Cap) -> Option<Reservation> {
         if cap.flags & flag::ZOMBIE == 0 || !matches!(cap.kind, Kind::Untyped) {
@@ -152,7 +152,7 @@ impl Ending {
         Ending { progress, ring: [SlotRef::new(ring as u32), SlotRef::new((ring >> 32) as u32)] }
     }
 
-    /// Records what has been done of the deletion.
+    /// Records how far the deletion has come.
     pub const fn set_progress(cap: &mut Cap, progress: u64) {
         cap.words[0] = progress;
     }
@@ -164,8 +164,8 @@ impl Ending {
 }
 
 impl Sharing {
-    /// Decodes the payload of a capability to untyped memory or a frame. Whether a frame is exported it takes from the
-    /// mark in the payload alone, beside which there is another in the flags ([`Cap::is_exported`]).
+    /// Decodes the payload of a capability to untyped memory or a frame. Whether a frame is exported is read from
+    /// the mark in the payload alone; there is another mark in the flags ([`Cap::is_exported`]).
     const fn of(cap: &Cap) -> Sharing {
         let exported = match cap.kind {
             Kind::Frame => cap.words[1] & EXPORTED != 0,
@@ -232,7 +232,7 @@ impl Cap {
         self.words[1] = word;
     }
 
-    /// Returns the capability with these flags and without what copies do not have: they are not exported.
+    /// Returns the capability with these flags, and without the marks of an exported one, which copies do not have.
     #[inline(always)]
     pub(crate) const fn copy_with(self, flags: u8) -> Cap {
         Cap { flags, words: [self.words[0], 0], ..self }
@@ -255,11 +255,11 @@ impl Cap {
         self.words[0] = badge;
     }
 
-    /// Returns the object's address and the badge of a capability to an endpoint or a notification, read at once.
+    /// Returns the object's address and the badge of a capability to an endpoint or a notification, read together.
     #[inline(always)]
     pub fn object_and_badge<A: Arch>(&self) -> (usize, u64) {
         const { assert!(offset_of!(Cap, words) == offset_of!(Cap, object) + 8) };
-        // SAFETY: the two fields lie there.
+        // SAFETY: the two fields are adjacent, as asserted above.
         let [object, badge] = unsafe { A::pair::<Cap, { offset_of!(Cap, object) }>(self) };
         (object as usize, badge)
     }
@@ -301,7 +301,7 @@ impl Cap {
         matches!(self.kind, Kind::Untyped | Kind::Frame) && self.small & BORROWED != 0
     }
 
-    /// Returns the capability to what was imported from another core.
+    /// Returns the capability, marked as one to memory that was imported from another core.
     pub const fn borrowed(mut self) -> Cap {
         self.small = BORROWED;
         self
@@ -345,15 +345,15 @@ impl Cap {
     }
 }
 
-/// A type of kernel objects that capabilities name.
+/// A type of kernel object that capabilities name.
 ///
 /// # Safety
-/// As long as a slot holds a capability of `KIND`, a live object of this type lies `OFFSET` bytes behind the address in
-/// it, which is not 0.
+/// As long as a slot holds a capability of `KIND`, a live object of this type lies `OFFSET` bytes behind the
+/// address in the capability, which is not 0.
 pub unsafe trait Named {
-    /// Kind of the capabilities.
+    /// Kind of the capabilities to such objects.
     const KIND: Kind;
-    /// Where in its memory the object lies.
+    /// Offset of the object from that address.
     const OFFSET: usize = 0;
 }
 
@@ -361,7 +361,7 @@ impl Cap {
     /// Returns the object, if the capability is of the kind that names such objects.
     #[inline(always)]
     pub fn named<T: Named>(&self) -> Option<Ref<T>> {
-        // SAFETY: it is of this kind.
+        // SAFETY: the kind has just been compared.
         if self.kind as u8 == T::KIND as u8 { Some(unsafe { self.known() }) } else { None }
     }
 

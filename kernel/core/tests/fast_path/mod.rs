@@ -36,7 +36,8 @@ enum Step {
     /// A call that changes capabilities: which, and numbers that choose its arguments.
     Capability(u8, [usize; 6]),
     Yield,
-    /// Reads the registers of a thread, or writes them; numbers that choose the arguments, and one for the registers.
+    /// Reads a thread's registers, or writes them (`true`): numbers that choose the arguments, and one for the
+    /// registers.
     Control(bool, [usize; 2], u64),
     Fault(Class, u64),
     /// The running thread uses the floating-point unit.
@@ -197,8 +198,8 @@ impl Play {
         self.call(operation, keep_fast, &arguments);
     }
 
-    /// Reads or writes registers: often those of the thread for whose call the running thread works. Those that are
-    /// written differ from each other and from those of the thread.
+    /// Reads or writes registers, often those of the thread on whose call the running thread works. The values written
+    /// differ from each other and from the old ones.
     fn control(&mut self, writes: bool, [whom, flags]: [usize; 2], word: u64, keep_fast: bool) {
         let m = &mut self.world.machine;
         let current = m.current();

@@ -250,7 +250,7 @@ impl World {
         }
     }
 
-    /// Lets the threads control each other, and a thread that cannot run.
+    /// Gives the threads capabilities to each other, and to a thread that cannot run.
     fn threads(&mut self) {
         let all = Rights::READ.union(Rights::WRITE);
         let unconfigured = self.machine.make(Kind::Thread, 0);

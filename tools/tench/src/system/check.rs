@@ -258,7 +258,7 @@ impl Checker<'_> {
         shares.collect()
     }
 
-    /// Returns the core of each line, from lists of lines, one for each core.
+    /// Returns the core of each line. `lists` has a list of lines for each core.
     fn lines(&mut self, lists: &[Spanned<Vec<Spanned<Value>>>]) -> BTreeMap<u32, u8> {
         if let Some(list) = lists.get(MAX_SHARES) {
             let message = format!("`lines` says something of {} cores", lists.len());
@@ -468,7 +468,8 @@ impl Checker<'_> {
     }
 }
 
-/// Returns whether a program is on the same core as this server, if the server is on one with a number.
+/// Returns whether a program can be given this server: if the core of the server is a number, only programs of that
+/// core can.
 fn is_reached(server: &str, program: &Program, programs: &[Program]) -> bool {
     let server = programs.iter().find(|candidate| candidate.name == server);
     server.is_none_or(|server| !matches!(server.cores, Cores::Only(_)) || server.cores == program.cores)

@@ -30,7 +30,7 @@ pub struct System {
     pub init: String,
     /// Share of the memory of each core, from the first on, each parsed by `tench_system::Share::from_text`.
     pub memory: Vec<String>,
-    /// Core of each interrupt line that the first core does not have.
+    /// Core of each interrupt line that does not belong to the first core.
     pub lines: BTreeMap<u32, u8>,
     /// The programs, in start order.
     pub programs: Vec<Program>,

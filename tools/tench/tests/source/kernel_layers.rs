@@ -10,13 +10,14 @@ use super::source;
 /// Folder of the kernel's modules.
 const FOLDER: &str = "kernel/core/src/";
 
-/// The layers that a table shows, from the lowest up; each module of a layer has the number of its circle there.
+/// The layers that a table shows: for each module, the number of its layer, from the lowest up, and that of its group
+/// of modules that may call each other.
 #[derive(Default)]
 struct Layers(BTreeMap<String, (usize, usize)>);
 
 impl Layers {
-    /// Reads the table between the first two marks of a code block. Modules stand before two spaces; `,` separates
-    /// circles, `+` joins modules to one, also at the beginning of a line.
+    /// Reads the table in the first code block. Two spaces end the modules of a line; `,` separates groups, and `+`
+    /// joins modules into one, at the beginning of a line with those of the line before.
     fn read(text: &str) -> Layers {
         let block = text.split("//! ```").nth(1).expect("the crate has no table of its layers");
         let lines: Vec<_> = block.lines().skip(1).filter_map(|line| line.strip_prefix("//!   ")).collect();
@@ -47,7 +48,7 @@ impl Layers {
     }
 }
 
-/// The paths of a `use` declaration, each with the name that it gives.
+/// Finds the paths of a `use` declaration, each with the name that it declares.
 fn imports(tokens: &[TokenTree], prefix: &[String], found: &mut Vec<(String, Vec<String>)>) {
     for branch in tokens.split(|token| matches!(token, TokenTree::Punct(mark) if mark.as_char() == ',')) {
         let mut path = prefix.to_vec();
@@ -108,7 +109,7 @@ fn paths(tokens: TokenStream, uses: &mut Vec<(String, Vec<String>)>, found: &mut
     found.push(path);
 }
 
-/// The functions of other modules that a file calls: module and function.
+/// Returns the functions of other modules that a file calls: module and function.
 fn calls(text: &str) -> BTreeSet<(String, String)> {
     let (mut uses, mut found) = (Vec::new(), Vec::new());
     paths(text.parse().expect("the compiler reads it too"), &mut uses, &mut found);
@@ -124,7 +125,7 @@ fn calls(text: &str) -> BTreeSet<(String, String)> {
             None if first == "crate" => rest.to_vec(),
             None => continue,
         };
-        // What belongs to a type, or is one, or a constant, is named and not called.
+        // Types, constants, and what belongs to a type are named, not called.
         let is_type = |word: &String| word.starts_with(char::is_uppercase);
         if let [module, .., function] = &whole[..]
             && !whole.iter().any(is_type)
@@ -135,7 +136,7 @@ fn calls(text: &str) -> BTreeSet<(String, String)> {
     calls
 }
 
-/// The sentences about a file that calls what it must not. `path` is below the folder.
+/// Returns a sentence for each function that a file calls and must not. `path` is below the folder.
 fn mistakes(layers: &Layers, path: &str, text: &str) -> Vec<String> {
     let own = path.split(['/', '.']).next().unwrap_or_default();
     if own == "lib" {

@@ -16,8 +16,9 @@
 //!                 EventWait   ◀── await_event (from Ready); back when the event comes
 //! ```
 //!
-//! One ready task runs; the others stand in a queue for each priority. A task that becomes ready by [`create`] or
-//! [`send`] is queued by the caller of these functions, which may let it run at once instead ([`hand_over`]).
+//! One ready task runs; the others stand in a queue for each priority, unless there is only one. A task that becomes
+//! ready by [`create`] or [`send`] is queued by the caller of these functions, which may let it run at once instead
+//! ([`hand_over`]).
 //!
 //! Only one task runs at a time, and none is switched away from while it changes the table: an event may preempt a task
 //! in its own code, but not one in the library (`target/events.rs`). So the cells below need no lock; they are atomic
@@ -146,7 +147,7 @@ impl Front {
         self.0 >> 8
     }
 
-    /// Returns the single task, unless there is none or they stand in queues.
+    /// Returns the single ready task, or `None` if no task is ready or the ready tasks stand in queues.
     #[inline]
     fn only(self) -> Option<Tid> {
         linked(self.0 & 0xff)
@@ -183,8 +184,8 @@ const WORDS: usize = PRIORITIES / 64;
 #[derive(Debug)]
 pub struct Table {
     entries: [Entry; MAX_TASKS],
-    /// The [`Front`] of the ready tasks that do not run. Most often there is one, for a short time, so it enters no
-    /// queue until another comes.
+    /// The [`Front`] of the ready tasks that do not run. Most often there is only one, and not for long, so it enters
+    /// no queue until there is another.
     front: AtomicU32,
     /// By priority, the ready tasks that do not run, if there are several.
     ready: [Queue; PRIORITIES],
@@ -319,7 +320,7 @@ impl Table {
         self.append(self.occupy(self.priority(tid)), tid);
     }
 
-    /// Moves a single ready task into its queue, since there is going to be another.
+    /// Moves a single ready task into its queue, because another is about to join it.
     fn dissolve_only(&self) {
         if let Some(only) = self.front().only() {
             self.set_front(Front::EMPTY);
@@ -346,7 +347,7 @@ impl Table {
         Some(only)
     }
 
-    /// As [`take_next`](Self::take_next), unless a single task is ready.
+    /// Takes the task that runs next, as [`take_next`](Self::take_next) does, unless a single task is ready.
     #[inline(never)]
     fn take_queued(&self) -> Option<Tid> {
         let priority = self.front().highest().checked_sub(1)?;
@@ -361,7 +362,7 @@ impl Table {
         first
     }
 
-    /// Returns the front of the queues, none of which is beyond that word of bits.
+    /// Returns the front of the queues. Those whose bits lie behind the word `last` are empty.
     fn front_from(&self, last: usize) -> Front {
         for index in (0..=last).rev() {
             let bits = self.occupied[index].load(Relaxed);

@@ -136,7 +136,7 @@ impl Model {
                     false
                 }
                 Ok(Meeting::Delivered) => {
-                    // Whoever would run now is put back where it was.
+                    // The task that would run now is put back at the head of its queue.
                     let next = table.hand_over(Tid(to));
                     table.queue_first(next);
                     self.ready.push(Tid(to));

@@ -32,8 +32,9 @@ pub enum Trigger {
 
 impl Cap<InterruptControl> {
     /// Makes the capability to an interrupt line of this core, in an empty slot.
-    /// Errors: `InvalidInterrupt`, `InvalidArgument` (not a doorbell line, for [`Trigger::Doorbell`]; beyond the first
-    /// core, another trigger than the device tree's), `Busy` (it was made before), `SlotOccupied`, `NoSuchSlot`.
+    /// Errors: `InvalidInterrupt`, `InvalidArgument` (not a doorbell line, for [`Trigger::Doorbell`]; on a core
+    /// other than the first, a trigger that is not the device tree's), `Busy` (it was made before), `SlotOccupied`,
+    /// `NoSuchSlot`.
     pub fn get(self, number: u64, trigger: Trigger, slot: CapAddress) -> Result<Cap<Interrupt>, Error> {
         let flags = match trigger {
             Trigger::Level => 0,

@@ -75,7 +75,7 @@ pub enum Cores {
 }
 
 impl Cores {
-    /// Names of the values in a description that are not numbers, in order.
+    /// Names of the values that a description does not give as numbers, in order.
     pub const NAMES: [(&'static str, Cores); 3] =
         [("first", Cores::First), ("every", Cores::Every), ("several", Cores::Several)];
 

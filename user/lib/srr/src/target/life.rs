@@ -38,7 +38,7 @@ const MIN_KERNEL_PRIORITIES: u64 = 2;
 /// Lock that allows one session at a time.
 static SESSIONS: Mutex<()> = Mutex::new(());
 
-/// Memory of the threads, by identifier.
+/// Memory of the threads, by their tasks' identifiers.
 static MEMORY: [Mutex<Option<RawThread>>; MAX_TASKS] = [const { Mutex::new(None) }; MAX_TASKS];
 
 /// Authority for priorities: the main thread's scheduling context.
@@ -135,7 +135,7 @@ fn make_thread(tid: Tid, level: u32) -> Result<(), memory::Error> {
     Ok(())
 }
 
-/// Returns the memory of the thread of an identifier.
+/// Returns the memory of the thread for tasks with an identifier.
 fn memory(tid: Tid) -> &'static Mutex<Option<RawThread>> {
     &MEMORY[tid.0 as usize % MAX_TASKS]
 }

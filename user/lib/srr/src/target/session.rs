@@ -140,7 +140,7 @@ pub struct Task {
     pub endpoint: Later,
     /// The thread's bound reply object.
     pub bound: Later,
-    /// Identifier of the task whose thread waits in it, in its [`Place::Hook`], or [`NOBODY`].
+    /// Identifier of the task whose thread waits in the bound reply object ([`Place::Hook`]), or [`NOBODY`].
     pub guest: AtomicU32,
     /// A reply object in which nobody ever waits.
     pub spare: Later,
@@ -205,7 +205,7 @@ impl Task {
         let length = bytes.len().min(self.incoming.length.load(Relaxed));
         self.length.store(length, Relaxed);
         // SAFETY: the caller guarantees that the buffer is writable and that its owner does not use it meanwhile; the
-        // running task's own bytes lie elsewhere, as the owner has borrowed the buffer alone.
+        // running task's own bytes lie elsewhere, as the owner alone has borrowed the buffer.
         unsafe { self.incoming.start.load(Relaxed).copy_from_nonoverlapping(bytes.as_ptr(), length) };
         length
     }
@@ -249,7 +249,7 @@ impl Task {
     }
 }
 
-/// Stands for no task where an identifier is stored.
+/// The value that stands for no task where an identifier is stored.
 pub const NOBODY: u32 = u32::MAX;
 
 /// State of the tasks of this process. There is one session at a time.

@@ -55,7 +55,7 @@ pub fn enter() -> Tid {
     }
 }
 
-/// As [`enter`], for a task whose turn it was not when it looked.
+/// Begins a primitive, as [`enter`] does, of a task whose turn it was not when it looked.
 #[cold]
 #[inline(never)]
 fn enter_later() -> Tid {
