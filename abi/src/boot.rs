@@ -72,6 +72,11 @@ pub struct Header {
 }
 
 impl Header {
+    /// Returns whether this is a header, and of this version.
+    pub const fn is_valid(&self) -> bool {
+        self.magic == MAGIC && self.version == VERSION
+    }
+
     /// Returns the core to which an interrupt line belongs. A device without a line, and a line that no kernel serves,
     /// belong to the first core.
     pub fn owner(&self, line: Option<u32>) -> u64 {

@@ -60,6 +60,9 @@ fn map_memory(tree: &[u8], platform: &Platform) -> Result<(), &'static str> {
 
 /// Returns this core's view of the machine, with the lines that belong to this core according to the header.
 fn machine(platform: &Platform, header: &Header, distributor: Distributor) -> Result<Machine, &'static str> {
+    if !header.is_valid() {
+        return Err("the RAM disk does not begin with a header of this version; boot with the host tool");
+    }
     let cores = Cores::new(platform.cores.clone())?;
     let mut regions = platform.redistributors.iter();
     let redistributor = regions.find_map(|region| {

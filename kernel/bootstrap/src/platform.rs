@@ -154,6 +154,16 @@ fn region([start, size]: [Option<u64>; 2]) -> Option<Region> {
     Region::new(start?, size?).filter(|region| !region.is_empty())
 }
 
+/// Properties `compatible` of nodes without registers of a device that a program could drive.
+const NO_DEVICES: [&str; 6] =
+    [CONTROLLER, "arm,psci", "arm,psci-0.2", "arm,psci-1.0", "arm,armv8-timer", "arm,armv7-timer"];
+
+/// Returns whether a child of the root is a device or a bus, as [`Platform::read`] takes it.
+fn is_device(node: Node<'_>, facts: &Facts<'_>) -> bool {
+    let describes_more = matches!(node.name_without_address(), b"chosen" | b"cpus" | b"reserved-memory");
+    facts.is_enabled() && facts.kind != b"memory\0" && !describes_more && !facts.is(&NO_DEVICES)
+}
+
 impl Platform {
     /// Reads the device tree, which lies at `address`. What it lacks, [`check`](Platform::check) says.
     ///
@@ -258,8 +268,7 @@ impl Platform {
         self.devices.clear();
         for node in root.children() {
             let facts = Facts::read(node);
-            let is_device = facts.is_enabled() && facts.kind != b"memory\0" && !facts.is(&[CONTROLLER]);
-            if is_device && header.owner(facts.interrupt(0)) == core {
+            if is_device(node, &facts) && header.owner(facts.interrupt(0)) == core {
                 self.add_registers(&facts, cells)?;
             }
         }

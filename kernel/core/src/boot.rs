@@ -121,7 +121,7 @@ impl Objects {
 /// # Errors
 /// A sentence, if the machine has too little memory or the RAM disk does not have the host tool's format.
 pub fn first_process<A: Arch>(k: &mut Kernel<A>, plan: &Plan<'_>) -> Result<Ref<Thread>, &'static str> {
-    if plan.header.magic != MAGIC || plan.header.version != VERSION {
+    if !plan.header.is_valid() {
         return Err("the RAM disk does not begin with a header of this version; boot with the host tool");
     }
     k.state().device_tree = plan.device_tree;

@@ -51,7 +51,7 @@ pub struct Budget {
     /// Period in ticks; 0 for no limit.
     pub period: u64,
     /// The refills in the order of their times, followed by zeros.
-    pub all: [Refill; REFILLS],
+    pub places: [Refill; REFILLS],
 }
 
 impl Budget {
@@ -59,7 +59,7 @@ impl Budget {
     /// `period`.
     pub fn new(budget: u64, period: u64, now: u64) -> Budget {
         let mut made = Budget { budget, period, ..Budget::default() };
-        made.all[0] = Refill { time: now, amount: budget };
+        made.places[0] = Refill { time: now, amount: budget };
         made
     }
 
@@ -71,12 +71,12 @@ impl Budget {
 
     /// Returns the number of refills. (A refill with amount 0 is a free place.)
     fn count(&self) -> usize {
-        self.all.iter().take_while(|refill| refill.amount != 0).count()
+        self.places.iter().take_while(|refill| refill.amount != 0).count()
     }
 
     /// Returns the refills, beginning with the one that is used next.
     pub fn refills(&self) -> &[Refill] {
-        self.all.get(..self.count()).unwrap_or(&[])
+        self.places.get(..self.count()).unwrap_or(&[])
     }
 
     /// Returns the number of ticks that can be used from `now` on without a break, including refills that become due
@@ -111,28 +111,28 @@ impl Budget {
 
     /// Joins all refills due before `now` into one at `now`: none of it is used before.
     fn join_due(&mut self, now: u64) {
-        while self.all[1].amount != 0 && self.all[1].time <= now {
+        while self.places[1].amount != 0 && self.places[1].time <= now {
             self.join_first_two();
         }
-        if self.all[0].time < now {
-            self.all[0].time = now;
+        if self.places[0].time < now {
+            self.places[0].time = now;
             self.join_touching();
         }
     }
 
     /// Joins to the first refill each further one that is due by the time at which the first can have been used.
     fn join_touching(&mut self) {
-        while self.all[1].amount != 0 && self.all[1].time <= self.all[0].end() {
-            let time = self.all[0].time;
+        while self.places[1].amount != 0 && self.places[1].time <= self.places[0].end() {
+            let time = self.places[0].time;
             self.join_first_two();
-            self.all[0].time = time;
+            self.places[0].time = time;
         }
     }
 
     /// Joins a first refill that is too small to run on to the second.
     fn join_small(&mut self) {
         self.join_touching();
-        while self.all[1].amount != 0 && self.all[0].amount < MIN_BUDGET {
+        while self.places[1].amount != 0 && self.places[0].amount < MIN_BUDGET {
             self.join_first_two();
             self.join_touching();
         }
@@ -141,14 +141,14 @@ impl Budget {
     /// Joins the first two refills at the time of the second.
     fn join_first_two(&mut self) {
         let first = self.take_first();
-        self.all[0].amount += first.amount;
+        self.places[0].amount += first.amount;
     }
 
     /// Removes and returns the first refill.
     fn take_first(&mut self) -> Refill {
-        let first = self.all[0];
-        self.all.copy_within(1.., 0);
-        self.all[REFILLS - 1] = Refill::default();
+        let first = self.places[0];
+        self.places.copy_within(1.., 0);
+        self.places[REFILLS - 1] = Refill::default();
         first
     }
 
@@ -158,7 +158,7 @@ impl Budget {
         self.consume_part(from, self.budget);
         let further = used / self.budget - 1;
         let delay = further.saturating_mul(self.period);
-        for refill in &mut self.all {
+        for refill in &mut self.places {
             if refill.amount != 0 {
                 refill.time = refill.time.saturating_add(delay);
             }
@@ -169,14 +169,14 @@ impl Budget {
     /// Takes up to one whole budget.
     fn consume_part(&mut self, mut at: u64, mut used: u64) {
         while used > 0 {
-            let first = self.all[0];
+            let first = self.places[0];
             // A refill that is not due yet is used too early, and counts as used when it is due.
             let start = at.max(first.time);
             let taken = used.min(first.amount);
             if taken == first.amount {
                 self.take_first();
             } else {
-                self.all[0] = Refill { time: start + taken, amount: first.amount - taken };
+                self.places[0] = Refill { time: start + taken, amount: first.amount - taken };
                 self.join_touching();
             }
             self.append(Refill { time: start.saturating_add(self.period), amount: taken });
@@ -188,7 +188,7 @@ impl Budget {
     /// Appends a refill. Joins it to the last one if it is due before that has been used, or if there is no free place.
     fn append(&mut self, new: Refill) {
         let count = self.count();
-        let last = count.checked_sub(1).and_then(|last| self.all.get_mut(last));
+        let last = count.checked_sub(1).and_then(|last| self.places.get_mut(last));
         if let Some(last) = last {
             if new.time <= last.end() {
                 last.amount += new.amount;
@@ -200,7 +200,7 @@ impl Budget {
                 return;
             }
         }
-        if let Some(free) = self.all.get_mut(count) {
+        if let Some(free) = self.places.get_mut(count) {
             *free = new;
         }
     }

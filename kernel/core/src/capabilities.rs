@@ -3,9 +3,7 @@
 
 use tench_abi::{Error, Kind, Rights};
 
-use crate::cspace::{
-    check_empty, copy_to, copyable, destination, is_second_level, lookup, lookup_in, move_to, root_entry, slot_in,
-};
+use crate::cspace::{check_empty, copy_to, copyable, destination, lookup, lookup_in, move_to, root_entry, slot_in};
 use crate::object::Ref;
 use crate::slot::{SlotRef, flag};
 use crate::syscall::{Outcome, argument, may_see_addresses};
@@ -83,7 +81,7 @@ pub fn node_install<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<O
     let address = argument(k, thread, 2);
     let node = lookup(k, address)?;
     let cap = &k.slot(node).cap;
-    if !is_second_level(cap) {
+    if !cap.is_second_level() {
         return Err(Error::WrongType);
     }
     if !cap.allows(Rights::WRITE) {

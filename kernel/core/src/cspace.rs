@@ -59,7 +59,7 @@ impl Root {
     fn node<A: Arch>(self, k: &mut Kernel<A>, address: u64) -> Option<Ref<Node>> {
         let entry = self.entry(address >> NODE_BITS)?;
         let cap = &k.get(entry).cap;
-        if !is_second_level(cap) {
+        if !cap.is_second_level() {
             return None;
         }
         // SAFETY: the capability is to a live node of 256 slots.
@@ -78,12 +78,6 @@ impl Root {
 #[inline(always)]
 const fn index_in_node(address: u64) -> usize {
     address as usize & (NODE_SLOTS - 1)
-}
-
-/// Returns whether a capability is to a node that can be a second-level node.
-#[inline(always)]
-pub fn is_second_level(cap: &Cap) -> bool {
-    cap.is_second_level()
 }
 
 /// Returns the root of a thread's CSpace.

@@ -31,7 +31,7 @@ use crate::reply::Reply;
 use crate::slot::{Slot, flag};
 use crate::syscall::clear;
 use crate::thread::{HEIGHT_UNIT, Thread, ThreadState, blocker};
-use crate::{Arch, Kernel, cspace, endpoint, fault, float, helping, scheduler};
+use crate::{Arch, Kernel, endpoint, fault, float, helping, scheduler};
 
 /// The thread that runs next, with its message.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ pub enum Fast {
     /// Like `Resume`, but the thread has to [begin](scheduler::begin) before it runs.
     Begin(Ref<Thread>),
     /// Nothing was written. The slot holds an object of a less common kind, or the case is a less common one, so
-    /// another function decides: [`notify`], [`receive_message`], or one of [`special`].
+    /// another function decides: [`signals::notify`], [`receive_message`], or one of [`special`].
     Other(Ref<Slot>),
     /// Nothing was written. The running thread or its partner may use the floating-point unit, so a function of
     /// [`float_users`] decides.
@@ -87,7 +87,7 @@ fn slot<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option
     // SAFETY: a thread's root node is a live node of `cspace_slots` slots.
     let entry = unsafe { Ref::<Slot>::at_unchecked(root + (index << 6)) };
     let cap = &k.get(entry).cap;
-    if !cspace::is_second_level(cap) {
+    if !cap.is_second_level() {
         return None;
     }
     let node = cap.object;

@@ -1,7 +1,6 @@
 //! The kernel as an object: power, early output, statistics, and the other cores.
 //!
-//! A kernel capability without a badge permits everything. One with a badge permits only what the [`Powers`] in its
-//! badge say: so a program that may power the machine off need not be able to import memory.
+//! What a kernel capability permits, [`syscall`] says.
 
 use tench_abi::object::Statistic;
 use tench_abi::{Error, Powers, Rights};
@@ -15,7 +14,7 @@ use crate::{Arch, Kernel, latency_tracer, preemption_point, scheduler, syscall};
 /// Checks the kernel capability that `x0` names. Returns its badge.
 ///
 /// # Errors
-/// `MissingRights` if it lacks one of `rights`, or has a badge with none of `powers`; those of [`slot_at`].
+/// `MissingRights` if it lacks one of `rights`, or has a badge with none of `powers`; those of [`syscall::slot_at`].
 fn authority<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, rights: Rights, powers: Powers) -> Result<u64, Error> {
     let address = argument(k, thread, 0);
     syscall::permitted(k, address, rights, powers)

@@ -34,6 +34,7 @@ const FLAGS: u64 = 0x1f;
 const OFFSET: u64 = !(PAGE_SIZE as u64 - 1);
 /// Flags for the memory type of an entry.
 pub(crate) const MEMORY_TYPE: MapFlags = MapFlags::DEVICE.union(MapFlags::UNCACHED);
+
 /// A decoded mapping capability.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mapping {
@@ -66,7 +67,7 @@ impl Mapping {
     }
 
     /// Returns the table, which is alive as long as the mapping is not empty.
-    pub fn table(&self) -> Option<Ref<PageTable>> {
+    pub(crate) fn table(&self) -> Option<Ref<PageTable>> {
         // SAFETY: a table that is deleted first removes the mappings in it.
         unsafe { Ref::at(self.table) }
     }

@@ -1,4 +1,4 @@
-//! References to kernel objects, and the small objects themselves.
+//! References to kernel objects.
 //!
 //! Objects lie in memory that user space supplied. [`Kernel::get`](crate::Kernel::get) turns a [`Ref`] into a
 //! reference. The call borrows the kernel's token mutably, so two references into kernel state cannot exist at once.

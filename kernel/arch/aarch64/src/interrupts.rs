@@ -28,7 +28,8 @@ mod distributor {
     pub const GROUP: usize = 0x80;
     pub const ENABLE: usize = 0x100;
     pub const DISABLE: usize = 0x180;
-    pub const END: usize = 0x380;
+    pub const FORGET: usize = 0x280;
+    pub const DEACTIVATE: usize = 0x380;
     pub const PRIORITY: usize = 0x400;
     pub const CONFIGURATION: usize = 0xc00;
     pub const ROUTE: usize = 0x6000;
@@ -141,9 +142,8 @@ impl Interrupts {
             core::hint::spin_loop();
         }
         let words = (read(distributor + distributor::TYPE) & 31) as usize + 1;
-        set_up_word(own_lines, 0);
         if let Distributor::Ours(edges) = owner {
-            // Affinity routing, and group 1 enabled.
+            // Affinity routing, and group 1 enabled: before that, a redistributor does not heed its registers of lines.
             write(distributor + distributor::CONTROL, 1 << 4 | 1 << 1);
             for word in 1..words {
                 set_up_word(distributor, word);
@@ -153,9 +153,11 @@ impl Interrupts {
             // A kernel that ran on this core before may have stopped with lines unmasked, or while it handled one.
             for word in 1..words {
                 write(distributor + distributor::DISABLE + word * 4, devices.word(word));
-                write(distributor + distributor::END + word * 4, devices.word(word));
+                write(distributor + distributor::FORGET + word * 4, devices.word(word));
+                write(distributor + distributor::DEACTIVATE + word * 4, devices.word(word));
             }
         }
+        set_up_word(own_lines, 0);
         set_up_interface();
         let lines = devices.with_private((1 << DOORBELLS) - 1, words);
         Interrupts { distributor, own_lines, lines, may_set_triggers: owner != Distributor::OfAnother }
@@ -196,20 +198,19 @@ impl Interrupts {
         write(registers + distributor::DISABLE, bit);
     }
 
-    /// Returns the address of the register that holds a line's trigger, and the register's value once this trigger is
-    /// set.
-    fn trigger(&self, number: u32, edge: bool) -> (usize, u32) {
+    /// Returns the address of the register that holds a line's trigger, and the bit there that means an edge.
+    fn trigger(&self, number: u32) -> (usize, u32) {
         let register = self.distributor + distributor::CONFIGURATION + number as usize / 16 * 4;
-        let bit = 2 << (number % 16 * 2);
-        (register, if edge { read(register) | bit } else { read(register) & !bit })
+        (register, 2 << (number % 16 * 2))
     }
 
     /// Returns whether this kernel can give the line this trigger: the first core's kernel can change it, others can
     /// only keep it.
     pub fn allows(&self, number: u32, edge: bool) -> bool {
+        // The first core may change other lines' triggers in the register meanwhile.
         let is_set = || {
-            let (register, value) = self.trigger(number, edge);
-            read(register) == value
+            let (register, bit) = self.trigger(number);
+            (read(register) & bit != 0) == edge
         };
         number < FIRST_SHARED || self.may_set_triggers || is_set()
     }
@@ -220,8 +221,8 @@ impl Interrupts {
             return;
         }
         if self.may_set_triggers {
-            let (register, value) = self.trigger(number, edge);
-            write(register, value);
+            let (register, bit) = self.trigger(number);
+            write(register, if edge { read(register) | bit } else { read(register) & !bit });
         }
         let route = self.distributor + distributor::ROUTE + number as usize * 8;
         // SAFETY: as in `write`; the line belongs to this core, and so does its register.

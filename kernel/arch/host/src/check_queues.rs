@@ -38,5 +38,5 @@ pub fn check_budget(budget: &Budget) {
     assert_eq!(refills.iter().map(|refill| refill.amount).sum::<u64>(), budget.budget, "the amounts are the budget");
     assert!(refills.is_sorted_by_key(|refill| refill.time), "refills are in the order of their times");
     assert!(refills[0].amount >= MIN_BUDGET, "the first refill is large enough to run on");
-    assert!(budget.all[refills.len()..].iter().all(|refill| *refill == Refill::default()), "the rest is empty");
+    assert!(budget.places[refills.len()..].iter().all(|refill| *refill == Refill::default()), "the rest is empty");
 }

@@ -23,6 +23,7 @@ const HALF: usize = 4;
 const CLONE_STEP: usize = 12 * GROUP;
 /// How many entries fewer these are for each group of which not all entries are copied: it takes longer.
 const SINGLE_COST: usize = 6;
+
 /// Performs `FrameScatter`.
 pub fn make<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let source = capability_slot(k, thread, Kind::Frame, Rights::READ)?;

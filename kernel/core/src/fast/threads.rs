@@ -32,12 +32,13 @@ pub fn read_registers<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: 
     let stops = flags != 0 && other != thread;
     match k.get(other).state {
         ThreadState::Suspended | ThreadState::Faulted => {}
-        // ── Point of no return ──
         ThreadState::Ready | ThreadState::Receiving(_) | ThreadState::Waiting(_) if stops => {
+            // ── Point of no return ──
             control::suspend(k, other);
         }
         _ => return Fast::Slow,
     }
+    // ── Point of no return ──
     buffer.store_registers(k, other);
     Fast::DONE
 }

@@ -73,7 +73,7 @@ impl Scattered {
     }
 
     /// Returns the table.
-    pub fn table(&self) -> Option<Ref<PageTable>> {
+    pub(crate) fn table(&self) -> Option<Ref<PageTable>> {
         // SAFETY: a table that is deleted first removes the scattered mappings in it.
         unsafe { Ref::at(self.table) }
     }

@@ -358,7 +358,8 @@ pub unsafe trait Named {
 }
 
 impl Cap {
-    /// Returns the object, if the capability is of the kind that names such objects.
+    /// Returns the object, if the capability is of the kind that names such objects. The capability is in a slot, or a
+    /// copy of one that has been there since the last preemption point.
     #[inline(always)]
     pub fn named<T: Named>(&self) -> Option<Ref<T>> {
         // SAFETY: the kind has just been compared.

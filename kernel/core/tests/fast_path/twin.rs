@@ -196,7 +196,8 @@ fn without_meaning(world: &mut World) -> Vec<usize> {
     let threads: Vec<Ref<Thread>> = world.actors.iter().map(|actor| actor.thread).collect();
     let mut found = Vec::new();
     for thread in threads {
-        if matches!(world.machine.thread(thread).state, ThreadState::Ready) {
+        let state = world.machine.thread(thread).state;
+        if matches!(state, ThreadState::Ready | ThreadState::Suspended | ThreadState::Faulted) {
             found.push(thread.address() + PARTNER);
         }
     }
