@@ -187,7 +187,7 @@ impl Machine {
         x[..13].copy_from_slice(registers);
         x[10] = number;
         let fast = self.fast;
-        self.enter(move |k| match fast.then(|| fast_path(k, thread)).flatten() {
+        self.enter(move |k| match fast.then(|| fast_path_without_current(k, thread)).flatten() {
             Some(next) => next,
             None => entry::system_call(k),
         });
@@ -373,6 +373,19 @@ fn hand_back(k: &mut Kernel<Host>, thread: Ref<Thread>, values: [u64; 4]) -> Ref
     x[..11].fill(0);
     x[..4].copy_from_slice(&values);
     thread
+}
+
+/// Runs the fast path while `State::current` names somebody else, as it does on the machine: a fast path goes on with
+/// another thread without recording that.
+fn fast_path_without_current(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
+    let number = k.get(thread).registers.x[10];
+    let sets_current = [Operation::ThreadReadRegisters as u64, Operation::ThreadWriteRegisters as u64];
+    if !sets_current.contains(&number) {
+        k.state().current = k.state().idle;
+    }
+    let next = fast_path(k, thread);
+    k.state().current = next.unwrap_or(thread);
+    next
 }
 
 /// Runs the fast path, as the architecture's entry does before the slow path. This is that assembly's logic in Rust.
