@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use miette::Result;
+use serde::Deserialize;
 use tench_abi::Powers;
 use tench_abi::layout::slot;
 use tench_abi::object::{FIRST_DEVICE_LINE, LINES};
 use tench_system::{Capability, Cores, DEFAULT_PRIORITY, Device, FORMS, MAX_SHARES, MAX_WEIGHT, SIZES, Share};
+use toml::de::ValueDeserializer;
 use toml::{Spanned, Value};
 
 use super::mistake::{Mistake, Mistakes};
@@ -259,14 +261,18 @@ impl Checker<'_> {
     }
 
     /// Returns the core of each line. `lists` has a list of lines for each core.
-    fn lines(&mut self, lists: &[Spanned<Vec<Spanned<Value>>>]) -> BTreeMap<u32, u8> {
+    fn lines(&mut self, lists: &[Spanned<Value>]) -> BTreeMap<u32, u8> {
         if let Some(list) = lists.get(MAX_SHARES) {
             let message = format!("`lines` says something of {} cores", lists.len());
             self.mistake(list.span(), message, format!("at most {MAX_SHARES} cores"));
         }
         let mut owners = BTreeMap::new();
         for (core, list) in (0..).zip(lists.iter().take(MAX_SHARES)) {
-            for value in list.get_ref() {
+            let Some(values) = self.elements(list) else {
+                self.wrong("lines", list, "a list in brackets for each core");
+                continue;
+            };
+            for value in &values {
                 let Some(line) = self.line(value) else { continue };
                 if let Some(owner) = owners.insert(line, core) {
                     let message = format!("`lines` gives line {line} to core {core}, and to core {owner} before");
@@ -275,6 +281,15 @@ impl Checker<'_> {
             }
         }
         owners
+    }
+
+    /// Returns the elements of a list, parsed once more: the elements of a [`Value`] do not say where they stand.
+    fn elements(&self, list: &Spanned<Value>) -> Option<Vec<Spanned<Value>>> {
+        let start = list.span().start;
+        let parser = ValueDeserializer::parse(self.source.get(list.span())?).ok()?;
+        let values = Vec::<Spanned<Value>>::deserialize(parser).ok()?;
+        let moved = |Range { start: first, end }| start + first..start + end;
+        Some(values.into_iter().map(|value| Spanned::new(moved(value.span()), value.into_inner())).collect())
     }
 
     fn line(&mut self, value: &Spanned<Value>) -> Option<u32> {

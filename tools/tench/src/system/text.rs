@@ -22,7 +22,7 @@ pub struct Cores {
     #[serde(default)]
     pub memory: Vec<Spanned<Value>>,
     #[serde(default)]
-    pub lines: Vec<Spanned<Vec<Spanned<Value>>>>,
+    pub lines: Vec<Spanned<Value>>,
 }
 
 #[derive(Deserialize)]
