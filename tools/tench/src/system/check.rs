@@ -93,7 +93,7 @@ impl Checker<'_> {
         let lines = self.lines(&text.cores.lines);
         let programs: Vec<Program> = text.program.iter().map(|program| self.program(program.get_ref())).collect();
         self.unique(text, &programs);
-        self.relations(text, &programs);
+        self.relations(text, &programs, &lines);
         System { name: name.to_owned(), kernel, init, memory, lines, programs }
     }
 
@@ -417,35 +417,36 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that services exist, and that a unique object is given only once, and only to programs started by its
-    /// holder: init.
-    fn relations(&mut self, text: &text::System, programs: &[Program]) {
+    /// Checks that settings are those of a program that can have them.
+    fn settings(&mut self, text: &text::Program, program: &Program) {
+        let is_restarted = program.server && program.start && !matches!(&*program.name, "mem" | "procs");
+        for (key, value) in [("restart", &text.restart), ("keep", &text.keep), ("keep_slots", &text.keep_slots)] {
+            if let Some(value) = value.as_ref().filter(|_| !is_restarted) {
+                let message = format!(
+                    "`{key}` is said of {:?}, which is not started by the process server, or no server",
+                    program.name
+                );
+                self.mistake(value.span(), message, "servers with `start = true`, but for mem and procs");
+            }
+        }
+        if let Some(value) = text.powers.first().filter(|_| !program.start) {
+            let message = format!("`powers` is said of {:?}, but init does not start this program", program.name);
+            self.mistake(
+                value.span(),
+                message,
+                "programs with `start = true`; others get what whoever starts them gives",
+            );
+        }
+    }
+
+    /// Checks that services exist, that devices can belong to the program's core, and that a unique object is given
+    /// only once, and only to programs started by its holder: init.
+    fn relations(&mut self, text: &text::System, programs: &[Program], lines: &BTreeMap<u32, u8>) {
         let servers: Vec<&str> =
             programs.iter().filter(|program| program.server).map(|program| program.name.as_str()).collect();
         let mut given: BTreeMap<&str, &str> = BTreeMap::new();
         for (text, program) in std::iter::zip(&text.program, programs) {
-            for (key, value) in [
-                ("restart", &text.get_ref().restart),
-                ("keep", &text.get_ref().keep),
-                ("keep_slots", &text.get_ref().keep_slots),
-            ] {
-                let is_restarted = program.server && program.start && !matches!(&*program.name, "mem" | "procs");
-                if let Some(value) = value.as_ref().filter(|_| !is_restarted) {
-                    let message = format!(
-                        "`{key}` is said of {:?}, which is not started by the process server, or no server",
-                        program.name
-                    );
-                    self.mistake(value.span(), message, "servers with `start = true`, but for mem and procs");
-                }
-            }
-            if let Some(value) = text.get_ref().powers.first().filter(|_| !program.start) {
-                let message = format!("`powers` is said of {:?}, but init does not start this program", program.name);
-                self.mistake(
-                    value.span(),
-                    message,
-                    "programs with `start = true`; others get what whoever starts them gives",
-                );
-            }
+            self.settings(text.get_ref(), program);
             for (value, capability) in std::iter::zip(&text.get_ref().capabilities, &program.capabilities) {
                 match Capability::from_text(capability) {
                     None => {}
@@ -466,6 +467,13 @@ impl Checker<'_> {
                             format!("`capabilities` has {capability:?}, but this program is on several cores");
                         self.mistake(value.span(), message, "programs of one core, to which the device belongs");
                     }
+                    Some(Capability::Device(_) | Capability::Interrupt(_)) if has_no_devices(program.cores, lines) => {
+                        let message =
+                            format!("`capabilities` has {capability:?}, but no line belongs to this program's core");
+                        let allowed = "programs of the core to which the device belongs: \
+                                       the first, unless `lines` in `[cores]` gives its line to another";
+                        self.mistake(value.span(), message, allowed);
+                    }
                     Some(Capability::Service(server)) if !is_reached(server, program, programs) => {
                         let message = format!("`capabilities` has {capability:?}, but that server is on another core");
                         self.mistake(value.span(), message, "servers of the same core; others are found by name");
@@ -481,6 +489,11 @@ impl Checker<'_> {
             }
         }
     }
+}
+
+/// Returns whether a program is on a core without devices: any but the first, unless a line belongs to it.
+fn has_no_devices(cores: Cores, lines: &BTreeMap<u32, u8>) -> bool {
+    matches!(cores, Cores::Only(core) if !lines.values().any(|owner| *owner == core))
 }
 
 /// Returns whether a program can be given this server: if the core of the server is a number, only programs of that

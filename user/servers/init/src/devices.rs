@@ -69,7 +69,7 @@ impl<'a> Devices<'a> {
         if let Some((_, cap)) = self.frames.iter().find(|(address, _)| *address == start) {
             return Ok(*cap);
         }
-        let number = self.untyped_at(start, bits).ok_or(Failure::NoDevice(program))?;
+        let number = self.untyped_at(start, bits).ok_or(Failure::OtherCore(program))?;
         let offset = start - self.info.untyped[number].address;
         let frame = pool.slot().map_err(|error| Failure::Load(program, error))?;
         untyped_capability(number)

@@ -20,6 +20,8 @@ pub enum Failure {
     Missing(&'static str),
     /// The machine has no such device.
     NoDevice(&'static str),
+    /// The machine has the device, but its registers are not among those that the kernel of this core hands over.
+    OtherCore(&'static str),
     /// The description names a server that is not in it.
     NoServer(&'static str),
     /// There are not enough slots for what a program is to be given.
@@ -38,6 +40,9 @@ impl fmt::Display for Failure {
             Failure::Load(what, error) => write!(f, "{what}: {error}"),
             Failure::Missing(name) => write!(f, "the boot archive has no program {name}"),
             Failure::NoDevice(name) => write!(f, "{name} needs a device that the machine's device tree does not show"),
+            Failure::OtherCore(name) => {
+                write!(f, "{name} needs a device that belongs to another core (`lines` in the system description)")
+            }
             Failure::NoServer(name) => write!(f, "{name} is to be given a server that the description does not have"),
             Failure::TooMuch(name) => write!(f, "{name} is to be given more capabilities than there are slots"),
             Failure::Start(name, failure, None) => write!(f, "starting {name}: {failure}"),
