@@ -23,6 +23,9 @@ const PAGE_SIZE: i64 = tench_abi::memory::PAGE_SIZE as i64;
 const SLOTS: i64 = 256;
 /// Maximum length of a program's name.
 const MAX_NAME: usize = 32;
+/// Servers that the first core needs itself: programs get the endpoints of some at their start, the process server
+/// tells others which processes have ended, and the monitor starts the other cores.
+const SERVERS_OF_THE_FIRST_CORE: [&str; 7] = ["mem", "procs", "names", "console", "clock", "files", "monitor"];
 
 /// Checks the description `name` whose file is shown as `file`.
 pub fn check(name: &str, file: &str, source: &str, surroundings: &Surroundings) -> Result<System> {
@@ -428,6 +431,13 @@ impl Checker<'_> {
                 );
                 self.mistake(value.span(), message, "servers with `start = true`, but for mem and procs");
             }
+        }
+        let is_needed_there = program.server && SERVERS_OF_THE_FIRST_CORE.contains(&program.name.as_str());
+        if let (Some(value), Cores::Only(core), true) = (&text.cores, program.cores, is_needed_there) {
+            let message = format!("`cores` is {core}, but the first core cannot do without {:?}", program.name);
+            let allowed =
+                "\"first\", \"every\", \"several\"; a server that others find by its name can be on one other core";
+            self.mistake(value.span(), message, allowed);
         }
         if let Some(value) = text.powers.first().filter(|_| !program.start) {
             let message = format!("`powers` is said of {:?}, but init does not start this program", program.name);
