@@ -2,7 +2,8 @@
 //!
 //! The crate is generic over [`Arch`] and compiles for the host, where the same code is tested, fuzzed and compared
 //! with a model. Its modules are layers: a module may name any type, but it calls functions of lower layers only.
-//! Modules joined by `+` also call each other. A test of the source reads this table.
+//! Methods and associated functions belong to their type and do not count. Modules joined by `+` also call each other.
+//! A test of the source reads this table.
 //!
 //! ```text
 //!   entry                        a trap becomes an operation, a fault or an interrupt
