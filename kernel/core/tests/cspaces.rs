@@ -39,7 +39,7 @@ fn addresses_outside_the_cspace_do_not_resolve() {
         assert_eq!(machine.retype(RAM, Kind::Endpoint, 0, 1, address).err(), Error::NoSuchSlot, "{address:#x}");
         assert_eq!(machine.call(Operation::Identify, &[0, address]).err(), Error::InvalidCapability, "{address:#x}");
         assert_eq!(machine.call(Operation::Delete, &[0, address]).err(), Error::InvalidCapability, "{address:#x}");
-        assert_eq!(machine.retype(RAM, Kind::Reply, 0, 1, address).err(), Error::NoSuchSlot, "{address:#x}");
+        assert_eq!(machine.retype(RAM, Kind::Reply, 0, 2, address).err(), Error::NoSuchSlot, "{address:#x}");
     }
     check(&mut machine);
 }
