@@ -22,8 +22,9 @@ pub struct Notification {
     pub bound: Option<Ref<Thread>>,
     /// First interrupt line bound to this notification, as its number plus 1; 0 if none. See `State::interrupts`.
     pub first_interrupt: u16,
-    /// Bitmap of the interrupt lines to unmask when `word` is taken: those lines with [`InterruptLine::automatic`] that
-    /// fired while no thread waited. While a bit is set, `word` is not 0.
+    /// Bitmap of the interrupt lines to unmask when `word` is taken: those with
+    /// [`automatic`](interrupt::InterruptLine::automatic) that fired while no thread waited. While a bit is set, `word`
+    /// is not 0.
     pub held: u16,
 }
 

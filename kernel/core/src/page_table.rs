@@ -5,7 +5,8 @@
 //!                                 pages        pages        pages
 //! ```
 //! A table is installed in at most one parent, so every table has at most one virtual address, found by walking up. Of
-//! capabilities, tables know only the slots of the mappings in them ([`mapping`]), which are deleted with the table.
+//! capabilities, tables know only the slots of the mappings in them ([`mapping`](crate::mapping)), which are deleted
+//! with the table.
 //!
 //! Each root has an address-space identifier (ASID) for as long as it lives: one of its own, or, if all are taken, one
 //! that it shares. So no program can keep others from making address spaces. The TLB holds only one address space at a

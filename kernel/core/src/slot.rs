@@ -76,12 +76,12 @@ pub struct Cap {
     pub size_bits: u8,
     /// Bits of [`flag`].
     pub flags: u8,
-    /// First part of the [payload](Raw).
+    /// First part of the [payload](payload::Raw).
     small: u32,
     /// Kernel virtual address of the object (for a mapping, of its frame); or the number of an interrupt line or a
     /// doorbell; or 0 for an object of which there is only one.
     pub object: usize,
-    /// Second and third part of the [payload](Raw).
+    /// Second and third part of the [payload](payload::Raw).
     words: [u64; 2],
 }
 
