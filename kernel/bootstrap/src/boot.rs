@@ -60,9 +60,6 @@ fn map_memory(tree: &[u8], platform: &Platform) -> Result<(), &'static str> {
 
 /// Returns this core's view of the machine, with the lines that belong to this core according to the header.
 fn machine(platform: &Platform, header: &Header, distributor: Distributor) -> Result<Machine, &'static str> {
-    if !header.is_valid() {
-        return Err("the RAM disk does not begin with a header of this version; boot with the host tool");
-    }
     let cores = Cores::new(platform.cores.clone())?;
     let mut regions = platform.redistributors.iter();
     let redistributor = regions.find_map(|region| {
@@ -75,6 +72,15 @@ fn machine(platform: &Platform, header: &Header, distributor: Distributor) -> Re
     Ok(Machine::new(controller, cores, platform.memory.clone(), platform.reserved.clone()))
 }
 
+/// Checks that what the owners of lines are read from is a header, and of this version.
+fn check_version(header: &Header) -> Result<(), &'static str> {
+    if header.is_valid() {
+        Ok(())
+    } else {
+        Err("the RAM disk does not begin with a header of this version; boot with the host tool")
+    }
+}
+
 /// Boots the core on which the machine begins. A machine that the kernel does not know is refused without a report.
 fn boot_first(tree_address: usize) -> Result<usize, &'static str> {
     let tree = trimmed_tree(tree_address).unwrap_or_else(|reason| fatal::refuse(None, reason));
@@ -85,6 +91,7 @@ fn boot_first(tree_address: usize) -> Result<usize, &'static str> {
     let ramdisk = platform.ramdisk.unwrap_or_else(|| fatal::refuse(board(), "it has no RAM disk (-initrd)"));
     // SAFETY: the boot loader put the RAM disk there; a header is plain numbers, valid whatever they are.
     let header = unsafe { &*((BASE + ramdisk.start as usize) as *const Header) };
+    check_version(header)?;
     let machine = machine(&platform, header, Distributor::Ours(platform.edges))
         .unwrap_or_else(|reason| fatal::refuse(board(), reason));
     let core = machine.core();
@@ -123,6 +130,7 @@ fn boot_further(boot: &CoreBoot) -> Result<usize, &'static str> {
     map_memory(tree, &platform)?;
     // SAFETY: the core that started this one has put it there; a header is plain numbers, valid whatever they are.
     let header = unsafe { &*((BASE + boot.init as usize) as *const Header) };
+    check_version(header)?;
     let machine = machine(&platform, header, Distributor::OfAnother)?;
     if machine.core() != boot.core {
         return Err("this is not the core that the boot page is for");

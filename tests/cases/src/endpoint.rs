@@ -296,18 +296,20 @@ fn call_deadline(stage: &mut Stage) -> Outcome {
 
 fn reply_deadline(stage: &mut Stage) -> Outcome {
     let (endpoint, never) = (stage.endpoint()?, stage.notification()?);
+    // Late enough for the worker to come to its second receive on a machine that runs several cores in turn.
+    let deadline = soon().after(20 * MOMENT);
     let worker = stage.spawn(move || {
         let first = endpoint.receive(Wait::FOREVER)?;
         // The reply object holds the caller, so nothing else can be received with it.
         let second = endpoint.try_receive(Wait::FOREVER).err();
         // The caller gives up meanwhile; its reply is dropped, and the next call is replied to as usual.
-        let third = never.wait_until(soon().after(10 * MOMENT)).err();
+        let third = never.wait_until(deadline.after(10 * MOMENT)).err();
         let late = BOUND_REPLY.reply(&Message::new(1)).err();
         let fourth = endpoint.receive(Wait::FOREVER)?;
         BOUND_REPLY.reply(&Message::new(77))?;
         Ok::<_, Error>((first.label(), [second, third, late], fourth.label()))
     })?;
-    let (result, passed) = ticks(|| endpoint.call_with(&Message::new(5), Wait::until(soon())).map(drop));
+    let (result, passed) = ticks(|| endpoint.call_with(&Message::new(5), Wait::until(deadline)).map(drop));
     refused!(result, TimedOut);
     check!(passed >= MOMENT);
     let reply = endpoint.call_with(&Message::new(6), Wait::until(patience()))?;

@@ -136,9 +136,7 @@ impl Model {
                     false
                 }
                 Ok(Meeting::Delivered) => {
-                    // The task that would run now is put back at the head of its queue.
-                    let next = table.hand_over(Tid(to));
-                    table.queue_first(next);
+                    table.queue(Tid(to));
                     self.ready.push(Tid(to));
                     false
                 }
@@ -193,12 +191,11 @@ proptest! {
                 prop_assert_eq!(before, states());
             }
             table.check_invariants();
-            let next = if table.state(actor) == State::Ready {
+            if table.state(actor) == State::Ready {
+                table.queue(actor);
                 model.ready.push(actor);
-                table.give_way(actor).or(Some(actor))
-            } else {
-                table.take_next()
-            };
+            }
+            let next = table.take_next();
             prop_assert_eq!(next, model.take_next(&table));
             table.check_invariants();
             match next {

@@ -13,7 +13,6 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use tench::abi::layout::slot;
 use tench::memory::{self, make};
-use tench::sync::Mutex;
 use tench::sys::thread::{Binding, Bindings};
 use tench::sys::{Cap, Endpoint, Notification, Reply, SchedulingContext, ThreadBlock};
 use tench::thread::{self, Builder, RawThread};
@@ -36,10 +35,7 @@ const STACK_RESERVE: usize = STACK_SIZE / 2;
 const MIN_KERNEL_PRIORITIES: u64 = 2;
 
 /// Lock that allows one session at a time.
-static SESSIONS: Mutex<()> = Mutex::new(());
-
-/// Memory of the threads, by their tasks' identifiers.
-static MEMORY: [Mutex<Option<RawThread>>; MAX_TASKS] = [const { Mutex::new(None) }; MAX_TASKS];
+static SESSIONS: tench::sync::Mutex<()> = tench::sync::Mutex::new(());
 
 /// Authority for priorities: the main thread's scheduling context.
 const AUTHORITY: Cap<SchedulingContext> = Cap::new(slot::SCHEDULING);
@@ -131,13 +127,8 @@ fn make_thread(tid: Tid, level: u32) -> Result<(), memory::Error> {
         task.scheduling.set(scheduling);
         configure(tid, level);
     }
-    *memory(tid).lock() = Some(thread);
+    *task.memory.lock() = Some(thread);
     Ok(())
-}
-
-/// Returns the memory of the thread for tasks with an identifier.
-fn memory(tid: Tid) -> &'static Mutex<Option<RawThread>> {
-    &MEMORY[tid.0 as usize % MAX_TASKS]
 }
 
 /// Returns whether an identifier has a thread that is not about to end.
@@ -155,7 +146,7 @@ fn spawn(builder: Builder, tid: Tid) -> Result<RawThread, memory::Error> {
 /// Frees the thread of an identifier if it has ended or is about to.
 fn free_ended(tid: Tid) {
     if !has_thread(tid)
-        && let Some(thread) = memory(tid).lock().take()
+        && let Some(thread) = SESSION.task(tid).memory.lock().take()
     {
         thread.join();
     }
@@ -212,7 +203,7 @@ fn give_up(tid: Tid) {
     let task = SESSION.task(tid);
     task.block.store(0, Relaxed);
     task.scheduling.clear();
-    if task.guest.swap(NOBODY, Relaxed) != NOBODY {
+    if task.is_busy.swap(false, Relaxed) {
         task.bound.clear();
     }
 }

@@ -22,12 +22,12 @@
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::compiler_fence;
 
-use tench::sys::{Message, Notification, ThreadBlock, Wait};
+use tench::sys::{Message, Notification, Reply, ThreadBlock, Wait};
 
 use super::life::{configure, retire};
 use super::session::{NOBODY, Place, SESSION, Task};
 use super::{Kept, events};
-use crate::{MAX_TASKS, Tid};
+use crate::Tid;
 
 /// Label of a message that lets a task go on.
 pub const GO_ON: u64 = 0;
@@ -46,22 +46,19 @@ pub fn own_block() -> usize {
 /// Panics if the caller is no task.
 #[inline]
 pub fn enter() -> Tid {
-    // While nobody runs, this is some task whose turn it is not.
-    let running = Tid(SESSION.running.load(Relaxed) % MAX_TASKS as u32);
-    if SESSION.task(running).block.load(Relaxed) == own_block() && shut_out_events(running) {
-        running
-    } else {
-        enter_later()
+    match SESSION.running() {
+        Some(me) if SESSION.task(me).block.load(Relaxed) == own_block() => {
+            if !shut_out_events(me) {
+                enter_in_turn(me);
+            }
+            me
+        }
+        _ => {
+            let Some(me) = SESSION.find(own_block()) else { panic!("only tasks can do this; see tench_srr::run") };
+            enter_in_turn(me);
+            me
+        }
     }
-}
-
-/// Begins a primitive, as [`enter`] does, of a task whose turn it was not when it looked.
-#[cold]
-#[inline(never)]
-fn enter_later() -> Tid {
-    let Some(me) = SESSION.find(own_block()) else { panic!("only tasks can do this; see tench_srr::run") };
-    enter_in_turn(me);
-    me
 }
 
 /// From now on no event takes over from a task. Returns false if one did just before.
@@ -75,6 +72,8 @@ fn shut_out_events(me: Tid) -> bool {
 
 /// Begins a primitive of a task that was preempted and that the kernel let go on although it is not its turn, because
 /// those whose turn it is wait for something other than tasks, such as memory. So it waits for its turn.
+#[cold]
+#[inline(never)]
 fn enter_in_turn(me: Tid) {
     let task = SESSION.task(me);
     while !shut_out_events(me) {
@@ -132,23 +131,24 @@ pub fn switch_to_next(me: Tid) {
 }
 
 /// Switches from the running task to another; returns when it is the calling task's turn again.
-#[inline(always)]
+#[inline]
 pub fn switch(me: Tid, next: Tid) {
     let (own, other) = (SESSION.task(me), SESSION.task(next));
     // Preempted tasks have lower levels than the running one.
     if own.level.load(Relaxed) != other.level.load(Relaxed) {
         return switch_slowly(me, next);
     }
-    if own.guest.load(Relaxed) == next.0 {
+    if other.place() == Place::Endpoint {
         SESSION.running.store(next.0, Relaxed);
-        own.guest.store(NOBODY, Relaxed);
+        other.is_busy.store(true, Relaxed);
+        own.held.set(other.bound.get::<Reply>());
+        own.set_place(Place::Hook);
+        check(me, other.endpoint().call0(GO_ON).kept().label());
+    } else if other.place() == Place::Hook && other.held.get::<Reply>() == own.bound.get() {
+        SESSION.running.store(next.0, Relaxed);
+        own.is_busy.store(false, Relaxed);
         own.set_place(Place::Endpoint);
         check(me, own.endpoint().reply_receive0(GO_ON).kept().label());
-    } else if other.place() == Place::Endpoint {
-        SESSION.running.store(next.0, Relaxed);
-        other.guest.store(me.0, Relaxed);
-        own.set_place(Place::Hook(other.bound.get()));
-        check(me, other.endpoint().call0(GO_ON).kept().label());
     } else {
         switch_slowly(me, next);
     }
@@ -191,7 +191,7 @@ pub fn hold_off_events(me: Tid) {
 
 /// Returns how a thread waits at its endpoint now.
 fn place_at_endpoint(task: &Task) -> Place {
-    if task.guest.load(Relaxed) == NOBODY { Place::Endpoint } else { Place::EndpointWithSpare }
+    if task.is_busy.load(Relaxed) { Place::EndpointWithSpare } else { Place::Endpoint }
 }
 
 /// Makes a task the running one, and its thread ready, at a level unless it was preempted at another. The calling
@@ -219,7 +219,8 @@ pub fn let_go_on(task: &Task, place: Place, label: u64) {
         Place::Endpoint | Place::EndpointWithSpare => {
             task.endpoint().send(&Message::new(label), Wait::FOREVER).kept();
         }
-        Place::Hook(held) => {
+        Place::Hook => {
+            let held = task.held.get::<Reply>();
             SESSION.release(held);
             held.reply(&Message::new(label)).kept();
         }
