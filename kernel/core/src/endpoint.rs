@@ -35,7 +35,7 @@ pub struct Endpoint {
     /// Tail of the queue, as described for the type.
     pub tail: usize,
     /// [Number](crate::Arch::number) of the thread that serves the endpoint and is helped by the first sender; 0 for
-    /// none ([`queue::server`](crate::endpoint::queue::server)).
+    /// none ([`queue::server`]).
     pub server: u32,
     /// Number of senders that help, by [height](crate::helping::heights): 0, 1, and 2 or more.
     pub helpers: [u32; 3],

@@ -23,14 +23,14 @@ pub struct SchedulingContext {
     /// Set while the budget is used up: no thread runs on the context until its next refill.
     pub is_used_up: bool,
     /// Set once a caller has configured the context. Before that, its slice of 0 is only the initial value
-    /// ([`configure`](crate::scheduling_context::configure)).
+    /// ([`configure`]).
     pub is_configured: bool,
     /// Ticks until the next thread of equal priority runs; 0 for no limit.
     pub slice: u64,
     /// Ticks consumed in all.
     pub consumed: u64,
     /// The thread to which the context is bound. Threads that it waits for run on the context, too
-    /// ([`helping`](crate::helping)).
+    /// ([`helping`]).
     pub owner: Option<Ref<Thread>>,
     /// Part of `consumed` that has been added to the owner's account, or was consumed before the context was bound.
     pub accounted: u64,
