@@ -23,6 +23,10 @@ const MAX_CELLS: u64 = 4;
 const EDGES: u64 = 3;
 /// The interrupt controller that the kernel drives.
 const CONTROLLER: &str = "arm,gic-v3";
+/// The firmware that switches cores on and off.
+const FIRMWARE: [&str; 3] = ["arm,psci", "arm,psci-0.2", "arm,psci-1.0"];
+/// The timer of each core.
+const TIMERS: [&str; 2] = ["arm,armv8-timer", "arm,armv7-timer"];
 /// Maximum number of ranges of redistributors.
 pub const MAX_REDISTRIBUTORS: usize = 4;
 
@@ -154,14 +158,11 @@ fn region([start, size]: [Option<u64>; 2]) -> Option<Region> {
     Region::new(start?, size?).filter(|region| !region.is_empty())
 }
 
-/// Properties `compatible` of nodes without registers of a device that a program could drive.
-const NO_DEVICES: [&str; 6] =
-    [CONTROLLER, "arm,psci", "arm,psci-0.2", "arm,psci-1.0", "arm,armv8-timer", "arm,armv7-timer"];
-
 /// Returns whether a child of the root is a device or a bus, as [`Platform::read`] takes it.
 fn is_device(node: Node<'_>, facts: &Facts<'_>) -> bool {
     let describes_more = matches!(node.name_without_address(), b"chosen" | b"cpus" | b"reserved-memory");
-    facts.is_enabled() && facts.kind != b"memory\0" && !describes_more && !facts.is(&NO_DEVICES)
+    let is_the_kernels = facts.is(&[CONTROLLER]) || facts.is(&FIRMWARE) || facts.is(&TIMERS);
+    facts.is_enabled() && facts.kind != b"memory\0" && !describes_more && !is_the_kernels
 }
 
 impl Platform {
@@ -209,10 +210,10 @@ impl Platform {
             b"reserved-memory" => return self.add_reserved(node, facts),
             _ => {}
         }
-        if facts.is(&["arm,psci", "arm,psci-0.2", "arm,psci-1.0"]) {
+        if facts.is(&FIRMWARE) {
             let hypervisor = facts.method == b"hvc\0";
             self.power = Some(if hypervisor { Conduit::Hypervisor } else { Conduit::SecureMonitor });
-        } else if facts.is(&["arm,armv8-timer", "arm,armv7-timer"]) {
+        } else if facts.is(&TIMERS) {
             // In order: secure, non-secure, virtual, hypervisor.
             self.timer_interrupt = facts.interrupt(2).unwrap_or(0);
         } else if facts.is(&[CONTROLLER]) {

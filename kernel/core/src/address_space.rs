@@ -1,7 +1,7 @@
 //! Address spaces: the operations by which programs build them from page tables, frames and mappings.
 //!
-//! What tables and mappings are, and how each changes on its own, is in [`page_table`](crate::page_table) and
-//! [`mapping`](crate::mapping).
+//! The modules [`page_table`](crate::page_table) and [`mapping`](crate::mapping) say what tables and mappings are, and
+//! how each changes on its own.
 
 pub mod frames;
 mod maintenance;

@@ -30,7 +30,7 @@ pub struct Plan<'a> {
     pub memory: &'a [UntypedInfo],
     /// Physical address that is the base for the offsets of `init`'s segments.
     pub init: u64,
-    /// The header in the first page there.
+    /// The header in the first page there, which is valid.
     pub header: &'a Header,
     /// Physical address and size in bytes of the boot archive.
     pub archive: (u64, u64),
@@ -119,11 +119,8 @@ impl Objects {
 /// Builds the first process, ready to run.
 ///
 /// # Errors
-/// A sentence, if the machine has too little memory or the RAM disk does not have the host tool's format.
+/// A sentence, if the machine has too little memory or the RAM disk's header is damaged.
 pub fn first_process<A: Arch>(k: &mut Kernel<A>, plan: &Plan<'_>) -> Result<Ref<Thread>, &'static str> {
-    if !plan.header.is_valid() {
-        return Err("the RAM disk does not begin with a header of this version; boot with the host tool");
-    }
     k.state().device_tree = plan.device_tree;
     let home = choose_home(plan)?;
     let base = k.arch().base();
@@ -301,7 +298,7 @@ fn map_fresh<A: Arch>(
     let table = leaf_table(k, objects, root, address)?;
     let flags = MapFlags::READ | MapFlags::WRITE;
     let (first, count) = ((address >> PAGE_BITS) as usize & (TABLE_ENTRIES - 1), 1 << bits);
-    let cap = mapping::cap(&frame, table, (first, count), flags.bits());
+    let cap = mapping::cap(&frame, table, (first, count), (0, flags));
     let address = objects.next_slot()?;
     let slot = slot_in(k, objects.node, address)?;
     derivation::insert_mapping(k, frame_slot, slot, &cap);

@@ -1,6 +1,6 @@
 //! The kernel as an object: power, early output, statistics, and the other cores.
 //!
-//! What a kernel capability permits, [`syscall`] says.
+//! The module [`syscall`] says what a kernel capability permits.
 
 use tench_abi::object::Statistic;
 use tench_abi::{Error, Powers, Rights};

@@ -78,14 +78,18 @@ const fn extent(first: usize, count: usize) -> u32 {
     first as u32 | (count as u32) << 16
 }
 
-/// Returns the capability to a mapping of a frame: `count` entries of a table, from `first` on. `about` is the offset
-/// in the frame together with the flags, of which a mapping does not keep [`COHERENT`](MapFlags::COHERENT).
+/// Returns the capability to a mapping of a frame, from an offset on: `count` entries of a table, from `first` on. A
+/// mapping has no flag [`COHERENT`](MapFlags::COHERENT).
 #[inline(always)]
-pub const fn cap(frame: &Cap, table: Ref<PageTable>, (first, count): (usize, usize), about: u64) -> Cap {
-    let flags = frame.flags & (flag::DEVICE | flag::PRESERVED);
-    let raw = Raw { small: extent(first, count), words: [table.address() as u64, about] };
+pub const fn cap(
+    frame: &Cap,
+    table: Ref<PageTable>,
+    (first, count): (usize, usize),
+    (offset, flags): (u64, MapFlags),
+) -> Cap {
+    let raw = Raw { small: extent(first, count), words: [table.address() as u64, offset | flags.bits()] };
     let mut cap = frame.with(raw);
-    (cap.kind, cap.flags) = (Kind::Mapping, flags);
+    (cap.kind, cap.flags) = (Kind::Mapping, frame.flags & (flag::DEVICE | flag::PRESERVED));
     cap
 }
 

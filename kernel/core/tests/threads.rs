@@ -215,7 +215,7 @@ fn no_mark_is_left_when_the_last_object_is_gone() {
 }
 
 #[test]
-fn who_goes_on_with_a_higher_priority_runs_at_once() {
+fn a_resumed_thread_of_higher_priority_runs_at_once() {
     for fast in [false, true] {
         for (priority, runs) in [(254, true), (255, false)] {
             let (mut m, thread, address) = begin();
@@ -232,7 +232,7 @@ fn who_goes_on_with_a_higher_priority_runs_at_once() {
 }
 
 #[test]
-fn registers_of_who_waited_say_that_the_wait_was_aborted() {
+fn a_thread_that_is_stopped_while_it_waits_finds_its_call_aborted() {
     for fast in [false, true] {
         for kind in [Kind::Endpoint, Kind::Notification] {
             let (mut m, thread, address) = begin();

@@ -54,7 +54,7 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, R
     if count << bits > frame_size - offset {
         return Err(Error::InvalidArgument);
     }
-    let cap = mapping::cap(&frame, table, entries, offset | flags.difference(MapFlags::COHERENT).bits());
+    let cap = mapping::cap(&frame, table, entries, (offset, flags.difference(MapFlags::COHERENT)));
     let maintain = needs_maintenance(&cap, flags);
     Ok((slot, Request { table, level, entries, cap, maintain }))
 }

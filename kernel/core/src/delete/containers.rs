@@ -118,7 +118,7 @@ fn contents<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Option<(SlotRef, u64)> {
 /// Makes the last capability to a container a zombie, alone in its ring. A thread is stopped.
 fn make_zombie<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     unbind(k, slot);
-    let stopped = k.slot(slot).cap.named().is_none_or(|thread| thread::finalise(k, thread));
+    let stopped = k.slot(slot).cap.named::<Thread>().is_none_or(|thread| thread::finalise(k, thread));
     let cap = &mut k.slot(slot).cap;
     cap.flags |= flag::ZOMBIE;
     cap.update_flags();
@@ -183,7 +183,7 @@ fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work)
             return None;
         }
         work.budget -= END_USE_COST;
-        if !cap.named().is_none_or(|thread| thread::finalise(k, thread)) {
+        if !cap.named::<Thread>().is_none_or(|thread| thread::finalise(k, thread)) {
             return None;
         }
         progress = 0;

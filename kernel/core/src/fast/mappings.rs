@@ -107,7 +107,8 @@ pub fn map<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, table_
         return Fast::Slow;
     }
     // ── Point of no return ──
-    let cap = mapping::cap(&k.slot(frame).cap, table, (index as usize, 1), offset | flags);
+    let about = (offset, MapFlags::from_bits_retain(flags));
+    let cap = mapping::cap(&k.slot(frame).cap, table, (index as usize, 1), about);
     derivation::insert_mapping(k, frame, destination, &cap);
     fill(k, (table, index), object + offset as usize, flags, ShadowEntry::Mapping(destination).pack());
     Fast::DONE
