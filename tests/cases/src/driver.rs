@@ -4,8 +4,9 @@
 //! The device is the machine's port of general-purpose pins. Writing its registers is enough to raise its line: all
 //! pins are low, so a pin that interrupts at a low level does so until it is masked.
 
+use tench::abi::Operation;
 use tench::abi::layout::slot;
-use tench::abi::object::Statistic;
+use tench::abi::object::{Statistic, line_flags};
 use tench::memory::{self, Window};
 use tench::names::Names;
 use tench::procs::Procs;
@@ -193,8 +194,11 @@ pub fn attack() -> Option<i32> {
     let destination = memory::take_slot().ok()?;
     for cap in 0..u64::from(slot::BOOT_UNTYPED.0) {
         for line in [1, SERIAL_LINE, RTC_LINE, LINE, EDGE_LINE] {
-            if system_call(96, &[cap, line, 0, u64::from(destination.0)]).is_ok() {
-                return Some(line as i32);
+            for trigger in [0, line_flags::EDGE] {
+                let arguments = [cap, line, trigger, u64::from(destination.0)];
+                if system_call(Operation::InterruptGet as u64, &arguments).is_ok() {
+                    return Some(line as i32);
+                }
             }
         }
     }
