@@ -11,7 +11,8 @@ use tench_random::Random;
 
 use crate::faults::FaultTrigger;
 use crate::{
-    driver, exhaustion, handlers, hostile, layout, paging, processes, programs, reserve, shared, slabs, streams, victim,
+    driver, exhaustion, handlers, hostile, layout, paging, processes, programs, reserve, shared, slabs, srr, streams,
+    victim,
 };
 
 /// Exit code of a child that only follows its instructions.
@@ -52,6 +53,7 @@ pub fn run() -> Option<i32> {
         "powerless" => Some(hostile::powers::child(arguments.next()?).unwrap_or(1)),
         "attack" => hostile::attacks::child(arguments.next()?),
         "beat" => Some(hostile::attacks::beat().unwrap_or(1)),
+        "session" => Some(srr::child(number(arguments.next())? as usize).unwrap_or(1)),
         "served" => Some(hostile::attacks::client().unwrap_or(1)),
         "random" => {
             make_random_calls(number(arguments.next())?, number(arguments.next())?);

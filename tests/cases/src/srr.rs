@@ -3,11 +3,13 @@
 
 use alloc::format;
 use alloc::sync::Arc;
-use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use tench::abi::Powers;
 use tench::abi::layout::slot;
 use tench::mem::Mem;
+use tench::println;
+use tench::procs::Procs;
 use tench::sys::{Cap, Instant, SchedulingContext};
 use tench::thread::current_thread;
 use tench::time::{frequency, sleep_until};
@@ -17,7 +19,9 @@ use tench_srr::{
     reply, run, send, ticks, yield_now,
 };
 
+use crate::assembly;
 use crate::case::{Case, Failure, Outcome};
+use crate::child::COMPLIED;
 
 pub const CASES: &[Case] = &[
     Case::new("SRR0001", "the primitives behave as specified", |_| check_all(cases::CASES)),
@@ -28,6 +32,11 @@ pub const CASES: &[Case] = &[
     Case::new("SRR0006", "the idle share is what no task has used", |_| idle()),
     Case::new("SRR0007", "an event may come at any instruction", |_| everywhere()),
     Case::new("SRR0008", "tasks have a priority just above their session's caller", |_| priorities()),
+    Case::new("SRR0009", "an event may come at any instruction of a first session", |_| in_first_session(0)),
+    Case::new("SRR0010", "an event's task takes over though its creator's thread waits for it", |_| {
+        in_first_session(1)
+    }),
+    Case::new("SRR0011", "a task for whose thread others wait goes on before a preempted one", |_| in_first_session(2)),
 ];
 
 fn check_all(all: &[Specification]) -> Outcome {
@@ -183,8 +192,8 @@ fn interfere() -> Outcome {
 fn everywhere() -> Outcome {
     /// Ticks of the system counter in which a round begins before the event: longer than a round takes.
     const AHEAD: u64 = 500;
-    /// Number of rounds.
-    const ROUNDS: u64 = 8 * AHEAD;
+    /// Number of rounds: one for each instruction of that time, if an instruction takes a nanosecond.
+    const ROUNDS: u64 = 16 * AHEAD;
     let right = session(|number| {
         let me = my_tid();
         let latest = Arc::new(AtomicU64::new(Instant::now().ticks()));
@@ -212,11 +221,18 @@ fn everywhere() -> Outcome {
             // Most of the time nothing runs.
             sleep_until(Instant::from_ticks(event - 4 * AHEAD));
             while Instant::now() < Instant::from_ticks(event - round % AHEAD) {}
-            // A tick of the counter is several instructions.
-            (0..round / AHEAD).for_each(|_| spin_loop());
+            // SAFETY: it only takes time.
+            unsafe { assembly::delay(round / AHEAD) };
             let mut response = [0; 8];
             let served = send(server, &[1; 8], &mut response) == Ok(8) && response[0] == 2;
-            let created = create(3 + (round % 3) as i32, || ()).is_ok();
+            // Which of two threads that switch to each other calls, and which replies, depends on who let whom go on.
+            let helped = round % 7 < 2;
+            let created = create(3 + (round % 3) as i32, move || {
+                if helped {
+                    let _ = send(server, &[1; 8], &mut [0; 8]);
+                }
+            });
+            let created = created.is_ok();
             let mut message = [0; 8];
             let (sender, _) = receive(&mut message);
             let replied = reply(sender, &message) == Ok(8);
@@ -227,6 +243,81 @@ fn everywhere() -> Outcome {
         }
     })?;
     equal!(right, ROUNDS);
+    Ok(())
+}
+
+/// Checks that can be made in the first session of a process.
+const FIRST_SESSIONS: [fn() -> Outcome; 3] = [everywhere, indebted, helped];
+
+/// Makes a check in a process of its own: how the threads of tasks wait for each other depends on all sessions that a
+/// process has had.
+fn in_first_session(check: usize) -> Outcome {
+    let child = Procs::STANDARD.prepare("cases")?;
+    // A session needs priorities above its caller's.
+    child.configure(100, 110, 0, Powers::empty())?;
+    child.argument("session")?;
+    child.argument(&format!("{check}"))?;
+    let child = child.start()?;
+    match Procs::STANDARD.wait_until(child, Instant::now().after(200 * frequency())) {
+        Ok(status) => equal!(status.exit_code(), Some(COMPLIED)),
+        Err(failure) => {
+            Procs::STANDARD.kill(child)?;
+            return Err(failure.into());
+        }
+    }
+    Ok(())
+}
+
+/// Runs the child of [`in_first_session`].
+pub fn child(check: usize) -> Option<i32> {
+    match FIRST_SESSIONS.get(check)?() {
+        Ok(()) => Some(COMPLIED as i32),
+        Err(failure) => {
+            println!("note: {failure}");
+            None
+        }
+    }
+}
+
+fn indebted() -> Outcome {
+    let number = session(|number| {
+        let end = Instant::now().after(20 * tick());
+        let awaits = move || {
+            let seen = number.clone();
+            // No primitive: only the event can end its turn.
+            let busy = move || while seen.load(Relaxed) == 0 && Instant::now() < end {};
+            let came = create(4, busy).is_ok() && await_event(CLOCK_EVENT).is_ok();
+            number.store(if came && Instant::now() < end { 1 } else { 2 }, Relaxed);
+        };
+        // The creator's thread has called the new task's.
+        let _ = create(5, awaits);
+    })?;
+    equal!(number, 1);
+    Ok(())
+}
+
+fn helped() -> Outcome {
+    let number = session(|number| {
+        let end = Instant::now().after(20 * tick());
+        let (seen, mut message) = (number.clone(), [0; 8]);
+        let awaits = move || {
+            let (sender, _) = receive(&mut message);
+            let busy = move || while seen.load(Relaxed) == 0 && Instant::now() < end {};
+            // It is preempted, and the sender is ready then and has a higher priority.
+            if create(7, busy).is_ok() && await_event(CLOCK_EVENT).is_ok() {
+                let _ = reply(sender, &message);
+            }
+        };
+        let Ok(eventful) = create(9, awaits) else { return };
+        let sends = move || {
+            let sent = send(eventful, &[1; 8], &mut [0; 8]).is_ok();
+            number.store(if sent && Instant::now() < end { 1 } else { 2 }, Relaxed);
+        };
+        // Its thread has called the sender's, and waits for it meanwhile.
+        let creates = move || assert!(create(8, sends).is_ok());
+        let _ = create(6, creates);
+    })?;
+    equal!(number, 1);
     Ok(())
 }
 

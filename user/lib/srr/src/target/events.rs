@@ -11,17 +11,18 @@
 //! - Otherwise the event's task is ready, and waits for its turn like others.
 //!
 //! So an event may come between any two instructions. A task shuts events out for its primitive, and looks *then*
-//! whether it is still its turn. Whoever leaves nobody running, or a preempted task, which looks for no event, first
-//! [holds events off](hold_off_events), so that none is recorded where nobody looks.
+//! whether it is still its turn. Whoever gives its turn to nobody, or to a preempted task, which looks for no event, looks
+//! *afterwards* whether one came before, and if so takes the turn back.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use tench::sys::{Cap, Instant, Notification};
+use tench::sys::{Error as SystemError, Instant, Wait};
 use tench::time;
 
+use super::Kept;
 use super::life::configure;
-use super::session::{Place, SESSION};
-use super::switch::{enter, hold_off_events, leave, let_next_run, requeue, wait_for_turn};
+use super::session::{Place, SESSION, Task};
+use super::switch::{enter, leave, let_next_run, requeue, wait_for_turn};
 use crate::{CLOCK_EVENT, Error, TICKS_PER_SECOND, Tid};
 
 /// Start of the session, in ticks of the system counter.
@@ -60,18 +61,19 @@ pub fn begin_idling() {
 }
 
 /// Ends an interval in which no task could run, if there was one.
-fn end_idling() {
+pub fn end_idling() {
     let since = IDLE_SINCE.swap(0, Relaxed);
     if since != 0 {
         IDLE.store(IDLE.load(Relaxed) + (Instant::now().ticks() - since), Relaxed);
     }
 }
 
-/// Sleeps until a time, on the notification of a task.
-fn sleep(notification: Cap<Notification>, deadline: Instant) {
-    while Instant::now() < deadline {
-        // Nobody signals the notification; a signal would end the sleep early.
-        let _ = notification.wait_until(deadline);
+/// Waits until a time at a task's endpoint, where nobody calls meanwhile, with its spare reply object. Afterwards the
+/// thread has its own priority: it has that of who waits in the reply object with which it has received last.
+fn wait_with_spare(task: &Task, deadline: Instant) {
+    match task.endpoint().receive(Wait::until(deadline).with_reply(task.spare())) {
+        Err(SystemError::TimedOut) => {}
+        other => drop(other.kept()),
     }
 }
 
@@ -82,10 +84,18 @@ pub fn await_event(event: i32) -> Result<u64, Error> {
         requeue(me);
         return Err(error);
     }
-    let level = SESSION.task(me).level.load(Relaxed);
-    hold_off_events(me);
-    let_next_run(level);
-    sleep(SESSION.task(me).notification(), next);
+    let task = SESSION.task(me);
+    let level = task.level.load(Relaxed);
+    task.set_place(Place::EndpointWithSpare);
+    configure(me, SESSION.top.load(Relaxed));
+    if task.is_busy.load(Relaxed) {
+        // Nobody preempts it from here until it sleeps.
+        wait_with_spare(task, Instant::from_ticks(0));
+    }
+    let_next_run(me, level);
+    while Instant::now() < next {
+        wait_with_spare(task, next);
+    }
     end_idling();
     if !take_over(me) {
         wait_for_turn(me);

@@ -19,8 +19,7 @@ use tench::thread::{self, Builder, RawThread};
 
 use super::session::{ABORTED, Function, NOBODY, Place, SESSION};
 use super::switch::{
-    END, enter, hold_off_events, leave, let_go_on, let_next_run, own_block, receive_turn, requeue, switch_to_next,
-    wait_for_turn, wake,
+    END, enter, leave, let_go_on, let_next_run, own_block, receive_turn, requeue, switch_to_next, wait_for_turn, wake,
 };
 use super::{Kept, events, terminal};
 use crate::table::{PRIORITIES, State};
@@ -98,8 +97,7 @@ fn prepare(tid: Tid, level: u32) -> bool {
 fn make_objects(tid: Tid) -> Result<(), memory::Error> {
     let task = SESSION.task(tid);
     if !task.endpoint.is_made() {
-        let (endpoint, notification, spare) = (make::<Endpoint>(0)?, make::<Notification>(0)?, make::<Reply>(0)?);
-        task.notification.set(notification.leak());
+        let (endpoint, spare) = (make::<Endpoint>(0)?, make::<Reply>(0)?);
         task.spare.set(spare.leak());
         task.endpoint.set(endpoint.leak());
     }
@@ -202,6 +200,7 @@ pub fn retire(tid: Tid) -> ! {
 fn give_up(tid: Tid) {
     let task = SESSION.task(tid);
     task.block.store(0, Relaxed);
+    task.set_place(Place::Endpoint);
     task.scheduling.clear();
     if task.is_busy.swap(false, Relaxed) {
         task.bound.clear();
@@ -224,10 +223,8 @@ pub fn exit() -> ! {
         live(me);
     }
     // The next task's thread has no higher priority, so this one ends first, or is waited for.
-    let level = SESSION.task(me).level.load(Relaxed);
-    hold_off_events(me);
     give_up(me);
-    let_next_run(level);
+    let_next_run(me, SESSION.task(me).level.load(Relaxed));
     end_thread()
 }
 

@@ -1,7 +1,7 @@
 //! The tasks of a session, and their threads.
 //!
-//! A task's resources are reused by the next task with its identifier, and by later sessions: its endpoint,
-//! notification and reply object are made once, when they are first needed, and stay until the process ends. Its thread
+//! A task's resources are reused by the next task with its identifier, and by later sessions: its endpoint and reply
+//! objects are made once, when they are first needed, and stay until the process ends. Its thread
 //! is replaced when its stack is used up, and the old one is freed.
 
 use alloc::boxed::Box;
@@ -163,8 +163,6 @@ pub struct Task {
     pub sender: AtomicU32,
     /// Length of the received message or reply in bytes; [`ABORTED`] for a send that cannot be completed.
     pub length: AtomicUsize,
-    /// Notification on which the task sleeps until an event.
-    pub notification: Later,
     /// The thread's scheduling context; none if there is no thread, or one that is about to end.
     pub scheduling: Later,
     /// The thread's memory.
@@ -194,7 +192,6 @@ impl Task {
             reply: Buffer::none(),
             sender: AtomicU32::new(0),
             length: AtomicUsize::new(0),
-            notification: Later::none(),
             scheduling: Later::none(),
             memory: Mutex::new(None),
             function: Mutex::new(None),
@@ -210,11 +207,6 @@ impl Task {
     /// Returns the spare reply object.
     pub fn spare(&self) -> Cap<Reply> {
         self.spare.get()
-    }
-
-    /// Returns the notification on which the task sleeps.
-    pub fn notification(&self) -> Cap<Notification> {
-        self.notification.get()
     }
 
     /// Returns the scheduling context of the thread.
@@ -293,6 +285,18 @@ impl Session {
     /// Returns the task that a thread runs, whether or not it is its turn.
     pub fn find(&self, block: usize) -> Option<Tid> {
         let index = self.tasks.iter().position(|task| task.block.load(Relaxed) == block)?;
+        Some(Tid(index as u32))
+    }
+
+    /// Returns the task whose thread waits in the bound reply object of another's.
+    pub fn caller(&self, tid: Tid) -> Option<Tid> {
+        let task = self.task(tid);
+        if !task.is_busy.load(Relaxed) {
+            return None;
+        }
+        let bound = task.bound.get::<Reply>();
+        let waits = |other: &Task| other.place() == Place::Hook && other.held.get::<Reply>() == bound;
+        let index = self.tasks.iter().position(waits)?;
         Some(Tid(index as u32))
     }
 

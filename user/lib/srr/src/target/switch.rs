@@ -126,7 +126,7 @@ pub fn requeue(me: Tid) {
 pub fn switch_to_next(me: Tid) {
     match SESSION.table.take_next() {
         Some(next) => switch(me, next),
-        None => idle(me),
+        None => step_aside(me),
     }
 }
 
@@ -165,28 +165,22 @@ fn check(me: Tid, label: u64) {
 /// As [`switch`], in two steps.
 #[cold]
 #[inline(never)]
-fn switch_slowly(me: Tid, mut next: Tid) {
-    let own = SESSION.task(me);
-    let level = own.level.load(Relaxed);
-    // Before the other runs, which may call this one.
-    let place = place_at_endpoint(own);
-    own.set_place(place);
-    if SESSION.task(next).preempted.load(Relaxed) {
-        // It may be in its own code, and would not see an event that came before it continues.
-        hold_off_events(me);
-        if events::take_pending() && SESSION.table.is_outranked(next) {
-            SESSION.table.queue_first(next);
-            next = SESSION.table.take_next().unwrap_or(next);
-        }
-    }
-    wake(next, level);
-    receive_turn(me, place);
+fn switch_slowly(me: Tid, next: Tid) {
+    SESSION.table.queue_first(next);
+    step_aside(me);
 }
 
-/// Lets no event's task run until the calling thread waits, since it has the priority of those that sleep until an
-/// event, from now on. Whoever lets it go on takes that priority from it.
-pub fn hold_off_events(me: Tid) {
-    configure(me, SESSION.top.load(Relaxed));
+/// Switches to the task that runs next, or to nobody until an event comes or the session is over, in two steps. Returns
+/// when it is the calling task's turn again.
+#[cold]
+#[inline(never)]
+fn step_aside(me: Tid) {
+    let task = SESSION.task(me);
+    // Before another task runs, which may call this one.
+    let place = place_at_endpoint(task);
+    task.set_place(place);
+    let_next_run(me, task.level.load(Relaxed));
+    receive_turn(me, place);
 }
 
 /// Returns how a thread waits at its endpoint now.
@@ -194,23 +188,94 @@ fn place_at_endpoint(task: &Task) -> Place {
     if task.is_busy.load(Relaxed) { Place::EndpointWithSpare } else { Place::Endpoint }
 }
 
-/// Makes a task the running one, and its thread ready, at a level unless it was preempted at another. The calling
-/// thread, whose priority is not lower, then waits.
+/// Gives the turn of the calling task to the next one, at a level unless that was preempted at another, or to nobody.
+/// The calling thread, whose priority is not lower, then waits or ends.
+pub fn let_next_run(me: Tid, level: u32) {
+    loop {
+        events::take_pending();
+        let is_given = match SESSION.table.take_next() {
+            Some(next) if SESSION.task(next).preempted.load(Relaxed) => give_back(me, next),
+            Some(next) => {
+                wake(next, level);
+                true
+            }
+            None => give_to_nobody(me),
+        };
+        if is_given {
+            break;
+        }
+    }
+}
+
+/// Makes a task the running one that waits in a primitive, and its thread ready, at a level.
 pub fn wake(next: Tid, level: u32) {
     let task = SESSION.task(next);
-    let own_level = task.level.load(Relaxed);
-    let preempted = task.preempted.swap(false, Relaxed);
-    let level = if preempted { own_level } else { level };
+    let before = task.level.load(Relaxed);
     SESSION.running.store(next.0, Relaxed);
-    if own_level > level {
-        configure(next, level);
+    if before > level {
+        configure_chain(next, level);
     }
-    let place = if preempted { task.replace_place(Place::Continuing) } else { task.place() };
-    let_go_on(task, place, GO_ON);
+    let_go_on(task, task.place(), GO_ON);
     // Now its priority affects no thread that was preempted while it worked for this task.
-    if own_level < level {
-        configure(next, level);
+    if before < level {
+        configure_chain(next, level);
     }
+}
+
+/// Sets the level of a task's thread, and of those that wait in its bound reply object, in theirs, and so on: while they
+/// wait, it has their priority.
+fn configure_chain(tid: Tid, level: u32) {
+    let mut next = Some(tid);
+    while let Some(tid) = next {
+        configure(tid, level);
+        next = SESSION.caller(tid);
+    }
+}
+
+/// Gives the turn back to a task that was preempted. Returns false if the turn came back, because of an event.
+fn give_back(me: Tid, next: Tid) -> bool {
+    let task = SESSION.task(next);
+    task.preempted.store(false, Relaxed);
+    let place = task.replace_place(Place::Continuing);
+    SESSION.running.store(next.0, Relaxed);
+    if take_turn_from(next.0, me) {
+        // Its thread, whose priority is lower, has not run meanwhile.
+        task.set_place(place);
+        task.preempted.store(true, Relaxed);
+        SESSION.table.queue_first(next);
+        return false;
+    }
+    let_go_on(task, place, GO_ON);
+    true
+}
+
+/// Gives the turn to nobody until an event comes, or ends the session if none is awaited. Returns false if the turn came
+/// back, because of an event.
+fn give_to_nobody(me: Tid) -> bool {
+    let awaits = SESSION.table.awaits_events();
+    if awaits {
+        events::begin_idling();
+    }
+    SESSION.running.store(NOBODY, Relaxed);
+    if awaits {
+        if take_turn_from(NOBODY, me) {
+            events::end_idling();
+            return false;
+        }
+    } else {
+        // The session's caller has a lower priority.
+        SESSION.over.store(true, Relaxed);
+        SESSION.caller.get::<Notification>().signal().kept();
+    }
+    true
+}
+
+/// Takes the turn back from whoever would not see that an event came before the turn was given away. Returns false if
+/// none came; then the next event's task takes over by itself.
+fn take_turn_from(holder: u32, me: Tid) -> bool {
+    // The order of these matters to what runs on this core only.
+    compiler_fence(SeqCst);
+    SESSION.pending.load(Relaxed) && SESSION.running.compare_exchange(holder, me.0, Relaxed, Relaxed).is_ok()
 }
 
 /// Ends the wait of a task's thread in a place, if it waits.
@@ -221,40 +286,11 @@ pub fn let_go_on(task: &Task, place: Place, label: u64) {
         }
         Place::Hook => {
             let held = task.held.get::<Reply>();
-            SESSION.release(held);
             held.reply(&Message::new(label)).kept();
+            // An event's task that receives before this must use its spare one.
+            SESSION.release(held);
         }
         Place::Preempted | Place::Continuing => {}
-    }
-}
-
-/// Lets nobody run, until an event comes or the session is over. Returns when it is the calling task's turn again.
-#[cold]
-#[inline(never)]
-fn idle(me: Tid) {
-    let task = SESSION.task(me);
-    let level = task.level.load(Relaxed);
-    let place = place_at_endpoint(task);
-    task.set_place(place);
-    hold_off_events(me);
-    let_next_run(level);
-    receive_turn(me, place);
-}
-
-/// Lets the next task run, at a level unless it was preempted at another, or nobody. The calling thread, which holds
-/// off events, then waits or ends.
-pub fn let_next_run(level: u32) {
-    events::take_pending();
-    if let Some(next) = SESSION.table.take_next() {
-        return wake(next, level);
-    }
-    SESSION.running.store(NOBODY, Relaxed);
-    if SESSION.table.awaits_events() {
-        events::begin_idling();
-    } else {
-        // The session's caller has a lower priority.
-        SESSION.over.store(true, Relaxed);
-        SESSION.caller.get::<Notification>().signal().kept();
     }
 }
 
