@@ -11,8 +11,9 @@
 //! - Otherwise the event's task is ready, and waits for its turn like others.
 //!
 //! So an event may come between any two instructions. A task shuts events out for its primitive, and looks *then*
-//! whether it is still its turn. Whoever gives its turn to nobody, or to a preempted task, which looks for no event, looks
-//! *afterwards* whether one came before, and if so takes the turn back.
+//! whether it is still its turn. A preempted task that continues looks for no event, and if no task continues, nobody
+//! does. So the task that gives away its turn looks *afterwards* whether an event came before, and if so takes the turn
+//! back.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

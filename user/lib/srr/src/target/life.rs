@@ -14,7 +14,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use tench::abi::layout::slot;
 use tench::memory::{self, make};
 use tench::sys::thread::{Binding, Bindings};
-use tench::sys::{Cap, Endpoint, Notification, Reply, SchedulingContext, ThreadBlock};
+use tench::sys::{Cap, Endpoint, Reply, SchedulingContext, ThreadBlock};
 use tench::thread::{self, Builder, RawThread};
 
 use super::session::{ABORTED, Function, NOBODY, Place, SESSION};

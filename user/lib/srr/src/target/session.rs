@@ -1,14 +1,14 @@
 //! The tasks of a session, and their threads.
 //!
 //! A task's resources are reused by the next task with its identifier, and by later sessions: its endpoint and reply
-//! objects are made once, when they are first needed, and stay until the process ends. Its thread
-//! is replaced when its stack is used up, and the old one is freed.
+//! objects are made once, when they are first needed, and stay until the process ends. Its thread is replaced when its
+//! stack is used up, and the old one is freed.
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 use tench::sync::Mutex;
-use tench::sys::{Cap, CapAddress, Endpoint, Notification, Reply, SchedulingContext};
+use tench::sys::{Cap, CapAddress, Endpoint, Reply, SchedulingContext};
 use tench::thread::RawThread;
 
 use crate::table::Table;

@@ -222,8 +222,8 @@ pub fn wake(next: Tid, level: u32) {
     }
 }
 
-/// Sets the level of a task's thread, and of those that wait in its bound reply object, in theirs, and so on: while they
-/// wait, it has their priority.
+/// Sets the level of a task's thread, of the thread that waits in its bound reply object, of the one in that one's, and
+/// so on: while they wait, it has their priority.
 fn configure_chain(tid: Tid, level: u32) {
     let mut next = Some(tid);
     while let Some(tid) = next {
@@ -249,8 +249,8 @@ fn give_back(me: Tid, next: Tid) -> bool {
     true
 }
 
-/// Gives the turn to nobody until an event comes, or ends the session if none is awaited. Returns false if the turn came
-/// back, because of an event.
+/// Gives the turn to nobody until an event comes, or ends the session if none is awaited. Returns false if the turn
+/// came back, because of an event.
 fn give_to_nobody(me: Tid) -> bool {
     let awaits = SESSION.table.awaits_events();
     if awaits {
