@@ -23,7 +23,7 @@ use tench::time;
 use super::Kept;
 use super::life::configure;
 use super::session::{Place, SESSION, Task};
-use super::switch::{enter, leave, let_next_run, requeue, wait_for_turn};
+use super::switch::{enter, leave, let_next_run, receive_turn, requeue};
 use crate::{CLOCK_EVENT, Error, TICKS_PER_SECOND, Tid};
 
 /// Start of the session, in ticks of the system counter.
@@ -99,7 +99,8 @@ pub fn await_event(event: i32) -> Result<u64, Error> {
     }
     end_idling();
     if !take_over(me) {
-        wait_for_turn(me);
+        // Not with the bound reply object: another task may be about to let the one go on that waits there.
+        receive_turn(me, Place::EndpointWithSpare);
     }
     leave(me);
     Ok(ticks())

@@ -286,9 +286,8 @@ pub fn let_go_on(task: &Task, place: Place, label: u64) {
         }
         Place::Hook => {
             let held = task.held.get::<Reply>();
-            held.reply(&Message::new(label)).kept();
-            // An event's task that receives before this must use its spare one.
             SESSION.release(held);
+            held.reply(&Message::new(label)).kept();
         }
         Place::Preempted | Place::Continuing => {}
     }
