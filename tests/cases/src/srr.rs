@@ -258,7 +258,7 @@ fn in_first_session(check: usize) -> Outcome {
     child.argument("session")?;
     child.argument(&format!("{check}"))?;
     let child = child.start()?;
-    match Procs::STANDARD.wait_until(child, Instant::now().after(200 * frequency())) {
+    match Procs::STANDARD.wait_until(child, Instant::now().after(400 * frequency())) {
         Ok(status) => equal!(status.exit_code(), Some(COMPLIED)),
         Err(failure) => {
             Procs::STANDARD.kill(child)?;

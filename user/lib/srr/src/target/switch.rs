@@ -17,7 +17,9 @@
 //!
 //! Caller and receiver have the same kernel priority, so it does not matter that the kernel lends the one's to the
 //! other. Only a task that an event has awakened has a higher one, and whoever runs on its account: a *level* for each
-//! task that is preempted. Between levels nothing is lent.
+//! task that is preempted. Between levels nothing is lent. A called thread has its caller's priority *in place of* its
+//! own, so a level is set for all threads that wait for one another ([`configure_chain`]), and a task that awaits an
+//! event first leaves its caller aside.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::compiler_fence;
