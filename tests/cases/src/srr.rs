@@ -194,6 +194,10 @@ fn everywhere() -> Outcome {
     const AHEAD: u64 = 500;
     /// Number of rounds: one for each instruction of that time, if an instruction takes a nanosecond.
     const ROUNDS: u64 = 16 * AHEAD;
+    /// Returns whether the task that is created in a round sends, too.
+    fn sends(round: u64) -> bool {
+        round % 7 < 2
+    }
     let right = session(|number| {
         let me = my_tid();
         let latest = Arc::new(AtomicU64::new(Instant::now().ticks()));
@@ -226,13 +230,13 @@ fn everywhere() -> Outcome {
             let mut response = [0; 8];
             let served = send(server, &[1; 8], &mut response) == Ok(8) && response[0] == 2;
             // Which of two threads that switch to each other calls, and which replies, depends on who let whom go on.
-            let helped = round % 7 < 2;
-            let created = create(3 + (round % 3) as i32, move || {
-                if helped {
-                    let _ = send(server, &[1; 8], &mut [0; 8]);
+            let counted = number.clone();
+            let helper = move || {
+                if sends(round) && send(server, &[1; 8], &mut [0; 8]) == Ok(8) {
+                    counted.fetch_add(1, Relaxed);
                 }
-            });
-            let created = created.is_ok();
+            };
+            let created = create(3 + (round % 3) as i32, helper).is_ok();
             let mut message = [0; 8];
             let (sender, _) = receive(&mut message);
             let replied = reply(sender, &message) == Ok(8);
@@ -242,7 +246,7 @@ fn everywhere() -> Outcome {
             number.fetch_add(1, Relaxed);
         }
     })?;
-    equal!(right, ROUNDS);
+    equal!(right, ROUNDS + (0..ROUNDS).filter(|round| sends(*round)).count() as u64);
     Ok(())
 }
 

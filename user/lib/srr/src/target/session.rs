@@ -289,7 +289,7 @@ impl Session {
     }
 
     /// Returns the task whose thread waits in the bound reply object of another's.
-    pub fn caller(&self, tid: Tid) -> Option<Tid> {
+    pub fn guest(&self, tid: Tid) -> Option<Tid> {
         let task = self.task(tid);
         if !task.is_busy.load(Relaxed) {
             return None;

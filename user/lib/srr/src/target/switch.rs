@@ -230,7 +230,7 @@ fn configure_chain(tid: Tid, level: u32) {
     let mut next = Some(tid);
     while let Some(tid) = next {
         configure(tid, level);
-        next = SESSION.caller(tid);
+        next = SESSION.guest(tid);
     }
 }
 
