@@ -16,8 +16,9 @@
 //!                 EventWait   ◀── await_event (from Ready); back when the event comes
 //! ```
 //!
-//! One ready task runs; the others stand in a queue for each priority. A task that becomes ready by [`create`] or
-//! [`send`] is queued by the caller of these functions, which may let it run at once instead ([`hand_over`]).
+//! One ready task runs; the others stand in a queue for each priority, unless there is only one. A task that becomes
+//! ready by [`create`] or [`send`] is queued by the caller of these functions, which may let it run at once instead
+//! ([`hand_over`]).
 //!
 //! Only one task runs at a time, and none is switched away from while it changes the table: an event may preempt a task
 //! in its own code, but not one in the library (`target/events.rs`). So the cells below need no lock; they are atomic
@@ -121,6 +122,46 @@ impl Queue {
     }
 }
 
+/// The ready tasks that do not run, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Front(u32);
+
+impl Front {
+    /// No task is ready.
+    const EMPTY: Front = Front(0);
+
+    /// Returns the word for tasks that stand in queues, with this highest priority.
+    const fn queued(priority: u32) -> Front {
+        Front((priority + 1) << 8)
+    }
+
+    /// Returns the word for a single task, which stands in no queue.
+    #[inline]
+    const fn single(tid: Tid, priority: u32) -> Front {
+        Front(Front::queued(priority).0 + tid.0 + 1)
+    }
+
+    /// Returns the highest priority plus 1; 0 if no task is ready.
+    #[inline]
+    const fn highest(self) -> u32 {
+        self.0 >> 8
+    }
+
+    /// Returns the single ready task, or `None` if no task is ready or the ready tasks stand in queues.
+    #[inline]
+    fn only(self) -> Option<Tid> {
+        linked(self.0 & 0xff)
+    }
+}
+
+const _: () = assert!(MAX_TASKS < 0xff);
+
+/// Returns the task to which a link leads: its identifier plus 1, or 0 for none.
+#[inline]
+fn linked(link: u32) -> Option<Tid> {
+    link.checked_sub(1).map(Tid)
+}
+
 /// One task.
 #[derive(Debug)]
 #[repr(align(32))]
@@ -143,15 +184,13 @@ const WORDS: usize = PRIORITIES / 64;
 #[derive(Debug)]
 pub struct Table {
     entries: [Entry; MAX_TASKS],
-    /// The identifier plus 1 of the only ready task that does not run, if there is just one; else 0. It stands in no
-    /// queue then: most often there is one, for a short time.
-    only: AtomicU32,
+    /// The [`Front`] of the ready tasks that do not run. Most often there is only one, and not for long, so it enters
+    /// no queue until there is another.
+    front: AtomicU32,
     /// By priority, the ready tasks that do not run, if there are several.
     ready: [Queue; PRIORITIES],
     /// A bit for each priority whose queue is not empty.
     occupied: [AtomicU64; WORDS],
-    /// The highest priority of these tasks plus 1; 0 if there is none.
-    highest: AtomicU32,
     /// Number of priorities that tasks may have.
     priorities: AtomicU32,
     /// For each event, the waiting task's identifier plus 1; 0 for none.
@@ -173,8 +212,7 @@ impl Table {
             }; MAX_TASKS],
             ready: [const { Queue::new() }; PRIORITIES],
             occupied: [const { AtomicU64::new(0) }; WORDS],
-            only: AtomicU32::new(0),
-            highest: AtomicU32::new(0),
+            front: AtomicU32::new(Front::EMPTY.0),
             waiters: [const { AtomicU32::new(0) }; EVENTS as usize],
             priorities: AtomicU32::new(if priorities < PRIORITIES as u32 { priorities } else { PRIORITIES as u32 }),
         }
@@ -191,8 +229,7 @@ impl Table {
         for word in &self.occupied {
             word.store(0, Relaxed);
         }
-        self.only.store(0, Relaxed);
-        self.highest.store(0, Relaxed);
+        self.set_front(Front::EMPTY);
         for waiter in &self.waiters {
             waiter.store(0, Relaxed);
         }
@@ -219,6 +256,18 @@ impl Table {
         self.entry(tid).state.store(state.pack(), Relaxed);
     }
 
+    /// Returns the ready tasks that do not run.
+    #[inline]
+    fn front(&self) -> Front {
+        Front(self.front.load(Relaxed))
+    }
+
+    /// Changes the ready tasks that do not run.
+    #[inline]
+    fn set_front(&self, front: Front) {
+        self.front.store(front.0, Relaxed);
+    }
+
     /// Appends a task to a queue.
     #[inline]
     fn append(&self, queue: &Queue, tid: Tid) {
@@ -234,25 +283,22 @@ impl Table {
     /// Removes the first task from a queue.
     #[inline]
     fn remove_first(&self, queue: &Queue) -> Option<Tid> {
-        let first = queue.first.load(Relaxed).checked_sub(1).map(Tid)?;
+        let first = linked(queue.first.load(Relaxed))?;
         queue.first.store(self.entry(first).next.load(Relaxed), Relaxed);
         Some(first)
     }
 
     /// Returns the tasks in a queue, in order.
     fn members(&self, queue: &Queue) -> impl Iterator<Item = Tid> {
-        let member = |link: u32| link.checked_sub(1).map(Tid);
-        core::iter::successors(member(queue.first.load(Relaxed)), move |tid| {
-            member(self.entry(*tid).next.load(Relaxed))
-        })
+        core::iter::successors(linked(queue.first.load(Relaxed)), |tid| linked(self.entry(*tid).next.load(Relaxed)))
     }
 
     /// Returns the queue of ready tasks with this priority, whose occupied bit is set.
     fn occupy(&self, priority: u32) -> &Queue {
         let word = &self.occupied[priority as usize / 64 % WORDS];
         word.store(word.load(Relaxed) | 1 << (priority % 64), Relaxed);
-        if self.highest.load(Relaxed) <= priority {
-            self.highest.store(priority + 1, Relaxed);
+        if self.front().highest() <= priority {
+            self.set_front(Front::queued(priority));
         }
         &self.ready[priority as usize % PRIORITIES]
     }
@@ -260,9 +306,8 @@ impl Table {
     /// Queues a ready task behind its equals.
     #[inline]
     pub fn queue(&self, tid: Tid) {
-        if self.highest.load(Relaxed) == 0 {
-            self.only.store(tid.0 + 1, Relaxed);
-            self.highest.store(self.priority(tid) + 1, Relaxed);
+        if self.front() == Front::EMPTY {
+            self.set_front(Front::single(tid, self.priority(tid)));
         } else {
             self.queue_among_others(tid);
         }
@@ -275,12 +320,10 @@ impl Table {
         self.append(self.occupy(self.priority(tid)), tid);
     }
 
-    /// Moves the only ready task into its queue, since there is going to be another.
+    /// Moves a single ready task into its queue, because another is about to join it.
     fn dissolve_only(&self) {
-        let only = self.only.load(Relaxed);
-        if only != 0 {
-            self.only.store(0, Relaxed);
-            let only = Tid(only - 1);
+        if let Some(only) = self.front().only() {
+            self.set_front(Front::EMPTY);
             self.append(self.occupy(self.priority(only)), only);
         }
     }
@@ -299,65 +342,70 @@ impl Table {
     /// Takes the task that runs next out of its queue: the first of those with the highest priority.
     #[inline]
     pub fn take_next(&self) -> Option<Tid> {
-        match self.only.load(Relaxed) {
-            0 => self.take_among_others(),
-            only => {
-                self.only.store(0, Relaxed);
-                self.highest.store(0, Relaxed);
-                Some(Tid(only - 1))
-            }
-        }
+        let Some(only) = self.front().only() else { return self.take_queued() };
+        self.set_front(Front::EMPTY);
+        Some(only)
     }
 
-    /// As [`take_next`](Self::take_next), when not just one task is ready.
+    /// Takes the task that runs next, as [`take_next`](Self::take_next) does, unless a single task is ready.
     #[inline(never)]
-    fn take_among_others(&self) -> Option<Tid> {
-        let priority = self.highest.load(Relaxed).checked_sub(1)?;
+    fn take_queued(&self) -> Option<Tid> {
+        let priority = self.front().highest().checked_sub(1)?;
         let queue = &self.ready[priority as usize % PRIORITIES];
         let first = self.remove_first(queue);
         if queue.is_empty() {
-            let word = &self.occupied[priority as usize / 64 % WORDS];
+            let index = priority as usize / 64 % WORDS;
+            let word = &self.occupied[index];
             word.store(word.load(Relaxed) & !(1 << (priority % 64)), Relaxed);
-            self.highest.store(self.highest_from(priority as usize / 64 % WORDS), Relaxed);
+            self.set_front(self.front_from(index));
         }
         first
     }
 
-    /// Returns the highest priority with a ready task, plus 1, if there is none beyond that word of bits.
-    fn highest_from(&self, last: usize) -> u32 {
+    /// Returns the front of the queues. Those whose bits lie behind the word `last` are empty.
+    fn front_from(&self, last: usize) -> Front {
         for index in (0..=last).rev() {
             let bits = self.occupied[index].load(Relaxed);
             if bits != 0 {
-                return index as u32 * 64 + 64 - bits.leading_zeros();
+                return Front::queued(index as u32 * 64 + 63 - bits.leading_zeros());
             }
         }
-        0
+        Front::EMPTY
     }
 
     /// Returns the task that runs next if `tid`, which stands in no queue, has just become ready and nobody runs.
     #[inline]
     pub fn hand_over(&self, tid: Tid) -> Tid {
-        if self.highest.load(Relaxed) <= self.priority(tid) {
+        if self.front().highest() <= self.priority(tid) {
             return tid;
         }
-        self.queue(tid);
-        self.take_next().unwrap_or(tid)
+        self.exchange(tid).unwrap_or(tid)
     }
 
     /// Ends a primitive of the running task, if it is still ready: queues it behind its equals. Returns the task that
     /// runs next, if that is another.
     #[inline]
     pub fn give_way(&self, tid: Tid) -> Option<Tid> {
-        if self.highest.load(Relaxed) <= self.priority(tid) {
+        if self.front().highest() <= self.priority(tid) {
             return None;
         }
-        self.queue(tid);
-        self.take_next()
+        self.exchange(tid)
+    }
+
+    /// Queues a ready task behind its equals, and takes the task that runs next, which is another.
+    #[inline]
+    fn exchange(&self, tid: Tid) -> Option<Tid> {
+        let Some(only) = self.front().only() else {
+            self.queue_among_others(tid);
+            return self.take_queued();
+        };
+        self.set_front(Front::single(tid, self.priority(tid)));
+        Some(only)
     }
 
     /// Returns whether a task of higher priority than this one is ready.
     pub fn is_outranked(&self, tid: Tid) -> bool {
-        self.highest.load(Relaxed) > self.priority(tid) + 1
+        self.front().highest() > self.priority(tid) + 1
     }
 
     /// Returns the state of a task.
@@ -425,12 +473,12 @@ impl Table {
     /// returned, or else it waits.
     #[inline]
     pub fn receive(&self, receiver: Tid) -> Option<Tid> {
-        let sender = self.remove_first(&self.entry(receiver).senders);
-        match sender {
-            Some(sender) => self.change(sender, State::ReplyWait),
-            None => self.change(receiver, State::ReceiveWait),
-        }
-        sender
+        let Some(sender) = self.remove_first(&self.entry(receiver).senders) else {
+            self.change(receiver, State::ReceiveWait);
+            return None;
+        };
+        self.change(sender, State::ReplyWait);
+        Some(sender)
     }
 
     /// Records a reply to `tid`, which becomes ready.
@@ -499,12 +547,12 @@ impl Table {
                 highest = priority + 1;
             }
         }
-        if let Some(only) = self.only.load(Relaxed).checked_sub(1).map(Tid) {
+        if let Some(only) = self.front().only() {
             assert_eq!((self.state(only), highest), (State::Ready, 0), "task {only} is the only ready one");
             queued[only.0 as usize] += 1;
             highest = self.priority(only) + 1;
         }
-        assert_eq!(self.highest.load(Relaxed), highest, "the highest priority of ready tasks");
+        assert_eq!(self.front().highest(), highest, "the highest priority of ready tasks");
         let tids = || (0..MAX_TASKS as u32).map(Tid).filter(|tid| self.state(*tid) != State::Free);
         for receiver in tids() {
             for sender in self.members(&self.entry(receiver).senders) {

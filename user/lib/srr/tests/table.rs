@@ -136,7 +136,9 @@ impl Model {
                     false
                 }
                 Ok(Meeting::Delivered) => {
-                    table.queue(Tid(to));
+                    // The task that would run now is put back at the head of its queue.
+                    let next = table.hand_over(Tid(to));
+                    table.queue_first(next);
                     self.ready.push(Tid(to));
                     false
                 }
@@ -191,11 +193,12 @@ proptest! {
                 prop_assert_eq!(before, states());
             }
             table.check_invariants();
-            if table.state(actor) == State::Ready {
-                table.queue(actor);
+            let next = if table.state(actor) == State::Ready {
                 model.ready.push(actor);
-            }
-            let next = table.take_next();
+                table.give_way(actor).or(Some(actor))
+            } else {
+                table.take_next()
+            };
             prop_assert_eq!(next, model.take_next(&table));
             table.check_invariants();
             match next {

@@ -89,7 +89,7 @@ pub fn await_event(event: i32) -> Result<u64, Error> {
     let level = task.level.load(Relaxed);
     task.set_place(Place::EndpointWithSpare);
     configure(me, SESSION.top.load(Relaxed));
-    if task.is_busy.load(Relaxed) {
+    if task.guest().is_some() {
         // Nobody preempts it from here until it sleeps.
         wait_with_spare(task, Instant::from_ticks(0));
     }

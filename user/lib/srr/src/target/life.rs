@@ -13,6 +13,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use tench::abi::layout::slot;
 use tench::memory::{self, make};
+use tench::sync::Mutex;
 use tench::sys::thread::{Binding, Bindings};
 use tench::sys::{Cap, Endpoint, Reply, SchedulingContext, ThreadBlock};
 use tench::thread::{self, Builder, RawThread};
@@ -34,7 +35,10 @@ const STACK_RESERVE: usize = STACK_SIZE / 2;
 const MIN_KERNEL_PRIORITIES: u64 = 2;
 
 /// Lock that allows one session at a time.
-static SESSIONS: tench::sync::Mutex<()> = tench::sync::Mutex::new(());
+static SESSIONS: Mutex<()> = Mutex::new(());
+
+/// Memory of the threads, by their tasks' identifiers.
+static MEMORY: [Mutex<Option<RawThread>>; MAX_TASKS] = [const { Mutex::new(None) }; MAX_TASKS];
 
 /// Authority for priorities: the main thread's scheduling context.
 const AUTHORITY: Cap<SchedulingContext> = Cap::new(slot::SCHEDULING);
@@ -125,8 +129,13 @@ fn make_thread(tid: Tid, level: u32) -> Result<(), memory::Error> {
         task.scheduling.set(scheduling);
         configure(tid, level);
     }
-    *task.memory.lock() = Some(thread);
+    *memory(tid).lock() = Some(thread);
     Ok(())
+}
+
+/// Returns the memory of the thread for tasks with an identifier.
+fn memory(tid: Tid) -> &'static Mutex<Option<RawThread>> {
+    &MEMORY[tid.0 as usize % MAX_TASKS]
 }
 
 /// Returns whether an identifier has a thread that is not about to end.
@@ -144,7 +153,7 @@ fn spawn(builder: Builder, tid: Tid) -> Result<RawThread, memory::Error> {
 /// Frees the thread of an identifier if it has ended or is about to.
 fn free_ended(tid: Tid) {
     if !has_thread(tid)
-        && let Some(thread) = SESSION.task(tid).memory.lock().take()
+        && let Some(thread) = memory(tid).lock().take()
     {
         thread.join();
     }
@@ -202,7 +211,8 @@ fn give_up(tid: Tid) {
     task.block.store(0, Relaxed);
     task.set_place(Place::Endpoint);
     task.scheduling.clear();
-    if task.is_busy.swap(false, Relaxed) {
+    if task.guest().is_some() {
+        task.set_guest(None);
         task.bound.clear();
     }
 }

@@ -96,19 +96,17 @@ pub fn send(receiver: Tid, message: &[u8], reply: &mut [u8]) -> Result<usize, Er
         return refuse(me, Error::MessageTooLong);
     }
     let task = SESSION.task(me);
+    task.incoming.lend_mut(reply);
     match SESSION.table.send(me, receiver) {
         Ok(Meeting::Delivered) => {
-            task.reply.lend_mut(reply);
             let to = SESSION.task(receiver);
-            // SAFETY: a task that waits for a message has lent its buffer for one.
-            let length = unsafe { to.message.fill(message) };
             to.sender.store(me.0, Relaxed);
-            to.length.store(length, Relaxed);
+            // SAFETY: a task that waits for a message has lent its buffer for one.
+            unsafe { to.give(message) };
             switch::switch(me, SESSION.table.hand_over(receiver));
         }
         Ok(Meeting::Queued) => {
-            task.message.lend(message);
-            task.reply.lend_mut(reply);
+            task.outgoing.lend(message);
             switch_to_next(me);
         }
         Err(error) => return refuse(me, error),
@@ -124,12 +122,12 @@ pub fn receive(message: &mut [u8]) -> (Tid, usize) {
     let me = enter();
     if let Some(sender) = SESSION.table.receive(me) {
         // SAFETY: a sender in a queue has lent its message.
-        let length = unsafe { SESSION.task(sender).message.read(message) };
+        let length = unsafe { SESSION.task(sender).outgoing.read(message) };
         requeue(me);
         return (sender, length);
     }
     let task = SESSION.task(me);
-    task.message.lend_mut(message);
+    task.incoming.lend_mut(message);
     switch_to_next(me);
     leave(me);
     (Tid(task.sender.load(Relaxed)), task.length.load(Relaxed))
@@ -143,10 +141,8 @@ pub fn reply(sender: Tid, message: &[u8]) -> Result<usize, Error> {
     if let Err(error) = SESSION.table.reply(sender) {
         return refuse(me, error);
     }
-    let task = SESSION.task(sender);
     // SAFETY: a sender that waits for a reply has lent its buffer for one.
-    let length = unsafe { task.reply.fill(message) };
-    task.length.store(length, Relaxed);
+    let length = unsafe { SESSION.task(sender).give(message) };
     requeue(me);
     Ok(length)
 }

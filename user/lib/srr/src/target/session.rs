@@ -5,11 +5,10 @@
 //! stack is used up, and the old one is freed.
 
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use tench::sync::Mutex;
 use tench::sys::{Cap, CapAddress, Endpoint, Reply, SchedulingContext};
-use tench::thread::RawThread;
 
 use crate::table::Table;
 use crate::{MAX_TASKS, Tid};
@@ -52,28 +51,39 @@ impl Later {
 
 /// Where the thread of a task is whose turn it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
 pub enum Place {
     /// The thread waits at the task's endpoint with its bound reply object, or is about to.
-    Endpoint = 0,
+    Endpoint,
     /// The thread waits there with its spare reply object, because another thread waits in the bound one.
-    EndpointWithSpare = 1,
-    /// The thread waits for a reply, in the reply object [`Task::held`].
-    Hook = 2,
+    EndpointWithSpare,
+    /// The thread waits for a reply, in this reply object of another task.
+    Hook(Cap<Reply>),
     /// The task of an event has preempted the thread.
-    Preempted = 3,
+    Preempted,
     /// The turn of a preempted thread has come again.
-    Continuing = 4,
+    Continuing,
 }
 
 impl Place {
-    /// Returns the place with this number.
+    /// Returns the place as one word, so that it changes atomically.
     #[inline]
-    const fn from_number(number: u32) -> Place {
-        match number {
+    const fn pack(self) -> u64 {
+        match self {
+            Place::Endpoint => 0,
+            Place::EndpointWithSpare => 1,
+            Place::Hook(reply) => 2 | (reply.address().0 as u64) << 3,
+            Place::Preempted => 3,
+            Place::Continuing => 4,
+        }
+    }
+
+    /// Returns the place that a word encodes.
+    #[inline]
+    const fn unpack(word: u64) -> Place {
+        match word & 7 {
             0 => Place::Endpoint,
             1 => Place::EndpointWithSpare,
-            2 => Place::Hook,
+            2 => Place::Hook(Cap::new(CapAddress((word >> 3) as u32))),
             3 => Place::Preempted,
             _ => Place::Continuing,
         }
@@ -106,19 +116,6 @@ impl Buffer {
         self.length.store(bytes.len(), Relaxed);
     }
 
-    /// Copies bytes into the buffer, as many as fit. Returns their number.
-    ///
-    /// # Safety
-    /// A task must have lent these bytes for writing, and wait.
-    #[inline]
-    pub unsafe fn fill(&self, from: &[u8]) -> usize {
-        let length = from.len().min(self.length.load(Relaxed));
-        // SAFETY: the caller guarantees that the buffer is writable and that its owner does not use it meanwhile; the
-        // running task's own bytes lie elsewhere, as the owner has borrowed the buffer alone.
-        unsafe { self.start.load(Relaxed).copy_from_nonoverlapping(from.as_ptr(), length) };
-        length
-    }
-
     /// Copies bytes out of the buffer, as many as fit. Returns their number.
     ///
     /// # Safety
@@ -133,6 +130,8 @@ impl Buffer {
 }
 
 /// The state of a task besides the table's, and the resources of the successive tasks with one identifier.
+///
+/// The size is a power of two, so that one instruction finds a task.
 #[repr(align(128))]
 pub struct Task {
     /// Address of the thread's block, by which a thread is recognised; 0 if there is no thread.
@@ -141,35 +140,33 @@ pub struct Task {
     pub endpoint: Later,
     /// The thread's bound reply object.
     pub bound: Later,
-    /// Set while another task's thread waits in it.
-    pub is_busy: AtomicBool,
+    /// Identifier of the task whose thread waits in the bound reply object ([`Place::Hook`]), or [`NOBODY`].
+    guest: AtomicU32,
     /// A reply object in which nobody ever waits.
     pub spare: Later,
-    /// The reply object in which the thread waits (`Place::Hook`).
-    pub held: Later,
     /// Set while the task is in a primitive, or has none of its own code to run yet: no event takes over from it.
     pub inside: AtomicBool,
     /// A [`Place`].
-    place: AtomicU32,
+    place: AtomicU64,
     /// The task was preempted, and its turn has not come again.
     pub preempted: AtomicBool,
     /// By how much the thread's priority is above that of tasks that have preempted nobody.
     pub level: AtomicU32,
-    /// The message to be received or sent, while the task waits for that.
-    pub message: Buffer,
-    /// The buffer for the reply, while the task sends.
-    pub reply: Buffer,
+    /// The message to be sent, while the task stands in the receiver's queue.
+    pub outgoing: Buffer,
+    /// The buffer for the message or reply for which the task waits.
+    pub incoming: Buffer,
     /// The sender of a received message.
     pub sender: AtomicU32,
     /// Length of the received message or reply in bytes; [`ABORTED`] for a send that cannot be completed.
     pub length: AtomicUsize,
     /// The thread's scheduling context; none if there is no thread, or one that is about to end.
     pub scheduling: Later,
-    /// The thread's memory.
-    pub memory: Mutex<Option<RawThread>>,
     /// The function that the thread is to run next.
     pub function: Mutex<Option<Function>>,
 }
+
+const _: () = assert!(size_of::<Task>() == 128);
 
 /// A [`Task::length`] that means that the send cannot be completed.
 pub const ABORTED: usize = usize::MAX;
@@ -181,21 +178,46 @@ impl Task {
             block: AtomicUsize::new(0),
             endpoint: Later::none(),
             bound: Later::none(),
-            is_busy: AtomicBool::new(false),
+            guest: AtomicU32::new(NOBODY),
             spare: Later::none(),
-            held: Later::none(),
             inside: AtomicBool::new(true),
-            place: AtomicU32::new(Place::Endpoint as u32),
+            place: AtomicU64::new(Place::Endpoint.pack()),
             preempted: AtomicBool::new(false),
             level: AtomicU32::new(0),
-            message: Buffer::none(),
-            reply: Buffer::none(),
+            outgoing: Buffer::none(),
+            incoming: Buffer::none(),
             sender: AtomicU32::new(0),
             length: AtomicUsize::new(0),
             scheduling: Later::none(),
-            memory: Mutex::new(None),
             function: Mutex::new(None),
         }
+    }
+
+    /// Gives the task the message or reply for which it waits: as many bytes as fit. Returns their number.
+    ///
+    /// # Safety
+    /// The task must have lent its buffer, and wait.
+    #[inline]
+    pub unsafe fn give(&self, bytes: &[u8]) -> usize {
+        let length = bytes.len().min(self.incoming.length.load(Relaxed));
+        self.length.store(length, Relaxed);
+        // SAFETY: the caller guarantees that the buffer is writable and that its owner does not use it meanwhile; the
+        // running task's own bytes lie elsewhere, as the owner alone has borrowed the buffer.
+        unsafe { self.incoming.start.load(Relaxed).copy_from_nonoverlapping(bytes.as_ptr(), length) };
+        length
+    }
+
+    /// Returns the task whose thread waits in the bound reply object.
+    #[inline]
+    pub fn guest(&self) -> Option<Tid> {
+        let guest = self.guest.load(Relaxed);
+        if guest == NOBODY { None } else { Some(Tid(guest)) }
+    }
+
+    /// Records the task whose thread waits in the bound reply object.
+    #[inline]
+    pub fn set_guest(&self, guest: Option<Tid>) {
+        self.guest.store(guest.map_or(NOBODY, |tid| tid.0), Relaxed);
     }
 
     /// Returns the endpoint at which the thread waits for its turn.
@@ -217,22 +239,22 @@ impl Task {
     /// Returns where the thread is.
     #[inline]
     pub fn place(&self) -> Place {
-        Place::from_number(self.place.load(Relaxed))
+        Place::unpack(self.place.load(Relaxed))
     }
 
     /// Changes where the thread is, at once. Returns where it was.
     pub fn replace_place(&self, place: Place) -> Place {
-        Place::from_number(self.place.swap(place as u32, Relaxed))
+        Place::unpack(self.place.swap(place.pack(), Relaxed))
     }
 
     /// Records where the thread is.
     #[inline]
     pub fn set_place(&self, place: Place) {
-        self.place.store(place as u32, Relaxed);
+        self.place.store(place.pack(), Relaxed);
     }
 }
 
-/// Value of [`Session::running`] while all tasks wait.
+/// The value that stands for no task where an identifier is stored.
 pub const NOBODY: u32 = u32::MAX;
 
 /// State of the tasks of this process. There is one session at a time.
@@ -242,7 +264,7 @@ pub struct Session {
     tasks: [Task; MAX_TASKS],
     /// Reply objects of threads that have ended.
     loose: [Later; MAX_TASKS],
-    /// Identifier of the task whose turn it is, or [`NOBODY`].
+    /// Identifier of the task whose turn it is, or [`NOBODY`] while all wait.
     pub running: AtomicU32,
     /// An event came while the running task was in a primitive.
     pub pending: AtomicBool,
@@ -288,18 +310,6 @@ impl Session {
         Some(Tid(index as u32))
     }
 
-    /// Returns the task whose thread waits in the bound reply object of another's.
-    pub fn guest(&self, tid: Tid) -> Option<Tid> {
-        let task = self.task(tid);
-        if !task.is_busy.load(Relaxed) {
-            return None;
-        }
-        let bound = task.bound.get::<Reply>();
-        let waits = |other: &Task| other.place() == Place::Hook && other.held.get::<Reply>() == bound;
-        let index = self.tasks.iter().position(waits)?;
-        Some(Tid(index as u32))
-    }
-
     /// Takes a reply object of a thread that has ended, if there is one.
     pub fn take_loose(&self) -> Option<Cap<Reply>> {
         let loose = self.loose.iter().find(|loose| loose.is_made())?;
@@ -311,9 +321,23 @@ impl Session {
     /// Ends the wait in the reply object `held`, in which nobody waits from now on.
     pub fn release(&self, held: Cap<Reply>) {
         if let Some(owner) = self.tasks.iter().find(|task| task.bound.get() == held) {
-            owner.is_busy.store(false, Relaxed);
+            owner.set_guest(None);
         } else if let Some(place) = self.loose.iter().find(|loose| !loose.is_made()) {
             place.set(held);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_one_word() {
+        let hooks = [0, 1, u32::MAX].map(|address| Place::Hook(Cap::new(CapAddress(address))));
+        let others = [Place::Endpoint, Place::EndpointWithSpare, Place::Preempted, Place::Continuing];
+        for place in hooks.into_iter().chain(others) {
+            assert_eq!(Place::unpack(place.pack()), place);
         }
     }
 }

@@ -24,12 +24,12 @@
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::compiler_fence;
 
-use tench::sys::{Message, Notification, Reply, ThreadBlock, Wait};
+use tench::sys::{Message, Notification, ThreadBlock, Wait};
 
 use super::life::{configure, retire};
 use super::session::{NOBODY, Place, SESSION, Task};
 use super::{Kept, events};
-use crate::Tid;
+use crate::{MAX_TASKS, Tid};
 
 /// Label of a message that lets a task go on.
 pub const GO_ON: u64 = 0;
@@ -48,19 +48,22 @@ pub fn own_block() -> usize {
 /// Panics if the caller is no task.
 #[inline]
 pub fn enter() -> Tid {
-    match SESSION.running() {
-        Some(me) if SESSION.task(me).block.load(Relaxed) == own_block() => {
-            if !shut_out_events(me) {
-                enter_in_turn(me);
-            }
-            me
-        }
-        _ => {
-            let Some(me) = SESSION.find(own_block()) else { panic!("only tasks can do this; see tench_srr::run") };
-            enter_in_turn(me);
-            me
-        }
+    // While nobody runs, this is some task whose turn it is not.
+    let running = Tid(SESSION.running.load(Relaxed) % MAX_TASKS as u32);
+    if SESSION.task(running).block.load(Relaxed) == own_block() && shut_out_events(running) {
+        running
+    } else {
+        enter_later()
     }
+}
+
+/// Begins a primitive, as [`enter`] does, of a task whose turn it was not when it looked.
+#[cold]
+#[inline(never)]
+fn enter_later() -> Tid {
+    let Some(me) = SESSION.find(own_block()) else { panic!("only tasks can do this; see tench_srr::run") };
+    enter_in_turn(me);
+    me
 }
 
 /// From now on no event takes over from a task. Returns false if one did just before.
@@ -74,8 +77,6 @@ fn shut_out_events(me: Tid) -> bool {
 
 /// Begins a primitive of a task that was preempted and that the kernel let go on although it is not its turn, because
 /// those whose turn it is wait for something other than tasks, such as memory. So it waits for its turn.
-#[cold]
-#[inline(never)]
 fn enter_in_turn(me: Tid) {
     let task = SESSION.task(me);
     while !shut_out_events(me) {
@@ -133,24 +134,23 @@ pub fn switch_to_next(me: Tid) {
 }
 
 /// Switches from the running task to another; returns when it is the calling task's turn again.
-#[inline]
+#[inline(always)]
 pub fn switch(me: Tid, next: Tid) {
     let (own, other) = (SESSION.task(me), SESSION.task(next));
     // Preempted tasks have lower levels than the running one.
     if own.level.load(Relaxed) != other.level.load(Relaxed) {
         return switch_slowly(me, next);
     }
-    if other.place() == Place::Endpoint {
+    if own.guest() == Some(next) {
         SESSION.running.store(next.0, Relaxed);
-        other.is_busy.store(true, Relaxed);
-        own.held.set(other.bound.get::<Reply>());
-        own.set_place(Place::Hook);
-        check(me, other.endpoint().call0(GO_ON).kept().label());
-    } else if other.place() == Place::Hook && other.held.get::<Reply>() == own.bound.get() {
-        SESSION.running.store(next.0, Relaxed);
-        own.is_busy.store(false, Relaxed);
+        own.set_guest(None);
         own.set_place(Place::Endpoint);
         check(me, own.endpoint().reply_receive0(GO_ON).kept().label());
+    } else if other.place() == Place::Endpoint {
+        SESSION.running.store(next.0, Relaxed);
+        other.set_guest(Some(me));
+        own.set_place(Place::Hook(other.bound.get()));
+        check(me, other.endpoint().call0(GO_ON).kept().label());
     } else {
         switch_slowly(me, next);
     }
@@ -187,7 +187,7 @@ fn step_aside(me: Tid) {
 
 /// Returns how a thread waits at its endpoint now.
 fn place_at_endpoint(task: &Task) -> Place {
-    if task.is_busy.load(Relaxed) { Place::EndpointWithSpare } else { Place::Endpoint }
+    if task.guest().is_none() { Place::Endpoint } else { Place::EndpointWithSpare }
 }
 
 /// Gives the turn of the calling task to the next one, at a level unless that was preempted at another, or to nobody.
@@ -230,7 +230,7 @@ fn configure_chain(tid: Tid, level: u32) {
     let mut next = Some(tid);
     while let Some(tid) = next {
         configure(tid, level);
-        next = SESSION.guest(tid);
+        next = SESSION.task(tid).guest();
     }
 }
 
@@ -286,8 +286,7 @@ pub fn let_go_on(task: &Task, place: Place, label: u64) {
         Place::Endpoint | Place::EndpointWithSpare => {
             task.endpoint().send(&Message::new(label), Wait::FOREVER).kept();
         }
-        Place::Hook => {
-            let held = task.held.get::<Reply>();
+        Place::Hook(held) => {
             SESSION.release(held);
             held.reply(&Message::new(label)).kept();
         }
