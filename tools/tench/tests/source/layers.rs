@@ -14,7 +14,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("the kernel's bootstrap", &["kernel/bootstrap"]),
     ("the kernel's image", &["kernel/image"]),
     ("the kernel's model", &["model"]),
-    ("structures and algorithms", &["user/lib", "user/interfaces/compiler"]),
+    ("structures and algorithms", &["user/lib", "user/interfaces/compiler", "user/linux"]),
     ("system calls and messages", &["user/lib/sys", "user/lib/protocol"]),
     ("interfaces of servers", &["user/interfaces", "user/lib/stream"]),
     ("formats", &["user/lib/loader", "user/lib/profile", "tests/corpus"]),

@@ -1,0 +1,132 @@
+//! Values of flags and other constants on AArch64, under Linux's names.
+//!
+//! Where the target's build has Linux's own numbers (`linux-raw-sys`), the personality compares them with these.
+
+#![allow(missing_docs, reason = "these are Linux's names; its manual pages explain them")]
+
+/// Stands for the working directory where a directory's descriptor is expected.
+pub const AT_FDCWD: i32 = -100;
+
+pub mod open {
+    //! Flags of `openat`.
+    pub const ACCESS: u32 = 0o3;
+    pub const RDONLY: u32 = 0;
+    pub const WRONLY: u32 = 0o1;
+    pub const RDWR: u32 = 0o2;
+    pub const CREAT: u32 = 0o100;
+    pub const EXCL: u32 = 0o200;
+    pub const NOCTTY: u32 = 0o400;
+    pub const TRUNC: u32 = 0o1000;
+    pub const APPEND: u32 = 0o2000;
+    pub const NONBLOCK: u32 = 0o4000;
+    pub const DSYNC: u32 = 0o10000;
+    pub const ASYNC: u32 = 0o20000;
+    pub const DIRECTORY: u32 = 0o40000;
+    pub const NOFOLLOW: u32 = 0o100000;
+    pub const DIRECT: u32 = 0o200000;
+    pub const LARGEFILE: u32 = 0o400000;
+    pub const NOATIME: u32 = 0o1000000;
+    pub const CLOEXEC: u32 = 0o2000000;
+    pub const SYNC: u32 = 0o4010000;
+    pub const PATH: u32 = 0o10000000;
+    pub const TMPFILE: u32 = 0o20040000;
+}
+
+pub mod at {
+    //! Flags of calls that take a directory's descriptor and a path.
+    pub const SYMLINK_NOFOLLOW: u32 = 0x100;
+    pub const REMOVEDIR: u32 = 0x200;
+    pub const SYMLINK_FOLLOW: u32 = 0x400;
+    pub const NO_AUTOMOUNT: u32 = 0x800;
+    pub const EMPTY_PATH: u32 = 0x1000;
+}
+
+pub mod prot {
+    //! Protection of memory.
+    pub const READ: u32 = 1;
+    pub const WRITE: u32 = 2;
+    pub const EXEC: u32 = 4;
+    pub const GROWSDOWN: u32 = 0x0100_0000;
+}
+
+pub mod map {
+    //! Flags of `mmap`.
+    pub const TYPE: u32 = 0xf;
+    pub const SHARED: u32 = 1;
+    pub const PRIVATE: u32 = 2;
+    pub const SHARED_VALIDATE: u32 = 3;
+    pub const FIXED: u32 = 0x10;
+    pub const ANONYMOUS: u32 = 0x20;
+    pub const GROWSDOWN: u32 = 0x100;
+    pub const DENYWRITE: u32 = 0x800;
+    pub const EXECUTABLE: u32 = 0x1000;
+    pub const LOCKED: u32 = 0x2000;
+    pub const NORESERVE: u32 = 0x4000;
+    pub const POPULATE: u32 = 0x8000;
+    pub const NONBLOCK: u32 = 0x10000;
+    pub const STACK: u32 = 0x20000;
+    pub const HUGETLB: u32 = 0x40000;
+    pub const FIXED_NOREPLACE: u32 = 0x10_0000;
+}
+
+pub mod clone {
+    //! Flags of `clone`.
+    pub const VM: u64 = 0x100;
+    pub const FS: u64 = 0x200;
+    pub const FILES: u64 = 0x400;
+    pub const SIGHAND: u64 = 0x800;
+    pub const PIDFD: u64 = 0x1000;
+    pub const PTRACE: u64 = 0x2000;
+    pub const VFORK: u64 = 0x4000;
+    pub const PARENT: u64 = 0x8000;
+    pub const THREAD: u64 = 0x10000;
+    pub const NEWNS: u64 = 0x20000;
+    pub const SYSVSEM: u64 = 0x40000;
+    pub const SETTLS: u64 = 0x80000;
+    pub const PARENT_SETTID: u64 = 0x10_0000;
+    pub const CHILD_CLEARTID: u64 = 0x20_0000;
+    pub const DETACHED: u64 = 0x40_0000;
+    pub const UNTRACED: u64 = 0x80_0000;
+    pub const CHILD_SETTID: u64 = 0x100_0000;
+}
+
+pub mod wait {
+    //! Options of `wait4`.
+    pub const NOHANG: u32 = 1;
+    pub const UNTRACED: u32 = 2;
+    pub const CONTINUED: u32 = 8;
+    pub const NOTHREAD: u32 = 0x2000_0000;
+    pub const ALL: u32 = 0x4000_0000;
+    pub const CLONE: u32 = 0x8000_0000;
+}
+
+pub mod file_type {
+    //! Types of files in the upper bits of a mode.
+    pub const MASK: u32 = 0o170000;
+    pub const SOCKET: u32 = 0o140000;
+    pub const LINK: u32 = 0o120000;
+    pub const REGULAR: u32 = 0o100000;
+    pub const BLOCK: u32 = 0o60000;
+    pub const DIRECTORY: u32 = 0o40000;
+    pub const CHARACTER: u32 = 0o20000;
+    pub const FIFO: u32 = 0o10000;
+}
+
+pub mod futex {
+    //! Operations of `futex`, and their flags.
+    pub const OPERATION: u32 = 0x7f;
+    pub const WAIT: u32 = 0;
+    pub const WAKE: u32 = 1;
+    pub const REQUEUE: u32 = 3;
+    pub const CMP_REQUEUE: u32 = 4;
+    pub const WAKE_OP: u32 = 5;
+    pub const LOCK_PI: u32 = 6;
+    pub const UNLOCK_PI: u32 = 7;
+    pub const TRYLOCK_PI: u32 = 8;
+    pub const WAIT_BITSET: u32 = 9;
+    pub const WAKE_BITSET: u32 = 10;
+    pub const WAIT_REQUEUE_PI: u32 = 11;
+    pub const CMP_REQUEUE_PI: u32 = 12;
+    pub const PRIVATE: u32 = 0x80;
+    pub const CLOCK_REALTIME: u32 = 0x100;
+}

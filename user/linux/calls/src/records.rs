@@ -1,0 +1,80 @@
+//! Layouts of records in memory to which arguments of calls point, on AArch64: offsets of fields in bytes, and sizes.
+
+#![allow(missing_docs, reason = "these are Linux's names; its manual pages explain them")]
+
+/// Returns the 8 bytes at an offset, as a number; 0 if the record ends before.
+pub fn u64_at(record: &[u8], offset: usize) -> u64 {
+    record.get(offset..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// Returns the 4 bytes at an offset, as a number; 0 if the record ends before.
+pub fn u32_at(record: &[u8], offset: usize) -> u32 {
+    record.get(offset..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+/// Returns the 2 bytes at an offset, as a number; 0 if the record ends before.
+pub fn u16_at(record: &[u8], offset: usize) -> u16 {
+    record.get(offset..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u16::from_le_bytes(*bytes))
+}
+
+pub mod stat {
+    pub const DEVICE: usize = 0;
+    pub const INODE: usize = 8;
+    pub const MODE: usize = 16;
+    pub const LINKS: usize = 20;
+    pub const USER: usize = 24;
+    pub const GROUP: usize = 28;
+    pub const SPECIAL_DEVICE: usize = 32;
+    pub const LENGTH: usize = 48;
+    pub const BLOCK_SIZE: usize = 56;
+    pub const BLOCKS: usize = 64;
+    pub const ACCESSED: usize = 72;
+    pub const MODIFIED: usize = 88;
+    pub const CHANGED: usize = 104;
+    pub const SIZE: usize = 128;
+}
+
+pub mod timespec {
+    pub const SECONDS: usize = 0;
+    pub const NANOSECONDS: usize = 8;
+    pub const SIZE: usize = 16;
+}
+
+pub mod sigaction {
+    pub const HANDLER: usize = 0;
+    pub const FLAGS: usize = 8;
+    pub const RESTORER: usize = 16;
+    pub const MASK: usize = 24;
+    pub const SIZE: usize = 32;
+}
+
+pub mod iovec {
+    pub const BASE: usize = 0;
+    pub const LENGTH: usize = 8;
+    pub const SIZE: usize = 16;
+}
+
+pub mod pollfd {
+    pub const DESCRIPTOR: usize = 0;
+    pub const EVENTS: usize = 4;
+    pub const RESULT: usize = 6;
+    pub const SIZE: usize = 8;
+}
+
+pub mod rlimit {
+    pub const CURRENT: usize = 0;
+    pub const MAXIMUM: usize = 8;
+    pub const SIZE: usize = 16;
+}
+
+pub mod sockaddr {
+    pub const FAMILY: usize = 0;
+    /// Path of a Unix socket.
+    pub const PATH: usize = 2;
+    /// Port of an internet socket, in network byte order.
+    pub const PORT: usize = 2;
+    /// Address of an internet socket.
+    pub const ADDRESS: usize = 4;
+    /// The longest address.
+    pub const MAX_SIZE: usize = 128;
+}

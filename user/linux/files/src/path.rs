@@ -1,0 +1,180 @@
+//! Paths.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::node::Kind;
+use crate::{Errno, NodeId, Tree};
+
+/// The longest name in bytes.
+pub const MAX_NAME: usize = 255;
+/// The longest path in bytes.
+pub const MAX_PATH: usize = 4095;
+/// Number of symbolic links that a path may lead through.
+const MAX_LINKS: u32 = 40;
+
+/// Ways to treat a symbolic link with the last name of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Last {
+    /// The path goes on through the link.
+    Follow,
+    /// The path ends at the link, unless a slash follows.
+    Keep,
+    /// The path ends at the entry with the name, whatever that is and whether or not a slash follows.
+    Name,
+    /// The path goes on through the link, unless a slash follows.
+    FollowWithoutSlash,
+}
+
+impl Last {
+    /// Returns whether the path goes on through a link.
+    const fn follows(self, slash: bool) -> bool {
+        match self {
+            Last::Follow => true,
+            Last::Keep => slash,
+            Last::Name => false,
+            Last::FollowWithoutSlash => !slash,
+        }
+    }
+}
+
+/// Where a path leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The directory of the last name.
+    pub parent: NodeId,
+    /// The last name, which may be too long for an entry; `.`, `..` or empty (the root) if the path ends so.
+    pub name: Box<[u8]>,
+    /// The node, if there is one.
+    pub node: Option<NodeId>,
+    /// A slash follows the last name, so that it can only be that of a directory.
+    pub slash: bool,
+}
+
+impl Found {
+    /// Returns the node, if there is one.
+    ///
+    /// # Errors
+    /// `ENAMETOOLONG` if there cannot be one.
+    pub fn entry(&self) -> Result<Option<NodeId>, Errno> {
+        if self.name.len() > MAX_NAME { Err(Errno::ENAMETOOLONG) } else { Ok(self.node) }
+    }
+
+    /// Returns the node.
+    ///
+    /// # Errors
+    /// `ENOENT` if there is none, `ENAMETOOLONG` if there cannot be one.
+    pub fn existing(&self) -> Result<NodeId, Errno> {
+        self.entry()?.ok_or(Errno::ENOENT)
+    }
+
+    /// Returns whether the last name is one that an entry can have, and not `.`, `..` or the root.
+    pub fn is_named(&self) -> bool {
+        !matches!(&*self.name, b"" | b"." | b"..")
+    }
+}
+
+/// A part of a path that is still to be walked: the names in reverse order.
+struct Rest {
+    names: Vec<Box<[u8]>>,
+    /// A slash follows the last name.
+    slash: bool,
+}
+
+impl Rest {
+    fn of(path: &[u8]) -> Rest {
+        let names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).map(Into::into);
+        let mut names: Vec<Box<[u8]>> = names.collect();
+        names.reverse();
+        Rest { names, slash: path.last() == Some(&b'/') }
+    }
+}
+
+impl Tree {
+    /// Returns where a path leads from a directory, or from `root` if it begins with a slash.
+    ///
+    /// # Errors
+    /// - `ENOENT`: the path is empty, or a directory on its way does not exist.
+    /// - `ENOTDIR`: something on its way is no directory.
+    /// - `ELOOP`: it leads through too many symbolic links.
+    /// - `ENAMETOOLONG`: the path is too long, or a name that is not its last.
+    pub fn walk(&self, root: NodeId, from: NodeId, path: &[u8], last: Last) -> Result<Found, Errno> {
+        if path.is_empty() {
+            return Err(Errno::ENOENT);
+        }
+        if path.len() > MAX_PATH {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        let mut here = if path[0] == b'/' { root } else { from };
+        let mut rest = Rest::of(path);
+        let mut links = 0;
+        while let Some(name) = rest.names.pop() {
+            let directory = self.node(here).directory().ok_or(Errno::ENOTDIR)?;
+            let is_last = rest.names.is_empty();
+            // The last name is looked up by the caller, who may find something else to be wrong first.
+            if name.len() > MAX_NAME && !is_last {
+                return Err(Errno::ENAMETOOLONG);
+            }
+            let node = match &*name {
+                b"." => Some(here),
+                b".." if here == root => Some(root),
+                b".." => Some(directory.parent),
+                _ => directory.get(&name),
+            };
+            if let Some(node) = node
+                && let Kind::Link(target) = &self.node(node).kind
+                && (!is_last || last.follows(rest.slash))
+            {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(Errno::ELOOP);
+                }
+                if target.first() == Some(&b'/') {
+                    here = root;
+                }
+                let mut more = Rest::of(target);
+                rest.slash |= is_last && more.slash;
+                more.names.splice(..0, rest.names);
+                rest.names = more.names;
+                continue;
+            }
+            if is_last {
+                return Ok(Found { parent: here, name, node, slash: rest.slash });
+            }
+            here = node.ok_or(Errno::ENOENT)?;
+        }
+        Ok(Found { parent: here, name: Box::default(), node: Some(here), slash: true })
+    }
+
+    /// Returns the node to which a path leads.
+    ///
+    /// # Errors
+    /// - `ENOENT`: there is none.
+    /// - `ENOTDIR`: it is no directory, but a slash follows.
+    /// - Those of [`walk`](Self::walk).
+    pub fn find(&self, (root, from): (NodeId, NodeId), path: &[u8], last: Last) -> Result<NodeId, Errno> {
+        let found = self.walk(root, from, path, last)?;
+        let node = found.existing()?;
+        if found.slash && self.node(node).directory().is_none() { Err(Errno::ENOTDIR) } else { Ok(node) }
+    }
+
+    /// Returns the path of a directory, or `None` if it was removed or lies outside of `root`.
+    pub fn path_of(&self, root: NodeId, directory: NodeId) -> Option<Vec<u8>> {
+        let mut names = Vec::new();
+        let mut here = directory;
+        while here != root {
+            let parent = self.node(here).directory()?.parent;
+            names.push(self.node(parent).directory()?.name_of(here)?);
+            here = parent;
+        }
+        let mut path = Vec::new();
+        for name in names.iter().rev() {
+            path.push(b'/');
+            path.extend_from_slice(name);
+        }
+        if path.is_empty() {
+            path.push(b'/');
+        }
+        Some(path)
+    }
+}

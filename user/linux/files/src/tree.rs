@@ -1,0 +1,171 @@
+//! The tree of nodes.
+
+use alloc::vec::Vec;
+
+use tench_linux_memory::{Hardware, Memory};
+
+use crate::directory::Directory;
+use crate::node::{Attributes, Kind, Node, NodeId, Time};
+
+/// A node to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewNode<'a> {
+    /// A regular file with these contents at first.
+    Regular(&'static [u8]),
+    /// A directory.
+    Directory,
+    /// A symbolic link to this path.
+    Link(&'a [u8]),
+    /// A device of which programs read and write characters.
+    Character(crate::Device),
+    /// A device of which programs read and write blocks.
+    Block(crate::Device),
+    /// A pipe with a name.
+    Fifo,
+    /// A socket with a name.
+    Socket,
+}
+
+/// All files and directories.
+#[derive(Debug)]
+pub struct Tree {
+    nodes: Vec<Option<Node>>,
+    unused: Vec<u32>,
+    /// The present time, which is recorded for what happens.
+    pub now: Time,
+}
+
+impl Tree {
+    /// The root.
+    pub const ROOT: NodeId = NodeId(0);
+
+    /// Returns a tree that consists of an empty root.
+    pub fn new(now: Time) -> Tree {
+        let mut tree = Tree { nodes: Vec::new(), unused: Vec::new(), now };
+        let root = tree.add(Kind::Directory(Directory::new(Tree::ROOT)), 0o755);
+        let node = tree.node_mut(root);
+        node.links = 2;
+        // It has no entry, and stays.
+        node.users = 1;
+        tree
+    }
+
+    /// Returns a node.
+    ///
+    /// # Panics
+    /// Panics if it has ended: whoever has its name is one of its users.
+    pub fn node(&self, id: NodeId) -> &Node {
+        match self.nodes.get(id.0 as usize) {
+            Some(Some(node)) => node,
+            _ => panic!("a node ended before its user"),
+        }
+    }
+
+    /// Returns a node, to be changed.
+    ///
+    /// # Panics
+    /// As [`node`](Self::node).
+    pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        match self.nodes.get_mut(id.0 as usize) {
+            Some(Some(node)) => node,
+            _ => panic!("a node ended before its user"),
+        }
+    }
+
+    /// Returns a node's number, as a program sees it.
+    pub fn number(id: NodeId) -> u64 {
+        u64::from(id.0) + 1
+    }
+
+    /// Adds a node without an entry.
+    pub(crate) fn add(&mut self, kind: Kind, permissions: u32) -> NodeId {
+        let (accessed, modified, changed) = (self.now, self.now, self.now);
+        let attributes = Attributes { permissions, user: 0, group: 0, accessed, modified, changed };
+        let node = Some(Node { kind, attributes, links: 0, users: 0 });
+        match self.unused.pop() {
+            Some(index) => {
+                self.nodes[index as usize] = node;
+                NodeId(index)
+            }
+            None => {
+                self.nodes.push(node);
+                NodeId(self.nodes.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// Adds a user to a node, who keeps it even if it has no entry any more.
+    pub fn share(&mut self, id: NodeId) {
+        self.node_mut(id).users += 1;
+    }
+
+    /// Removes a user from a node.
+    pub fn release<H: Hardware>(&mut self, memory: &mut Memory<H>, id: NodeId) {
+        self.node_mut(id).users -= 1;
+        self.end_if_unused(memory, id);
+    }
+
+    /// Ends a node without entries and users.
+    pub(crate) fn end_if_unused<H: Hardware>(&mut self, memory: &mut Memory<H>, id: NodeId) {
+        let node = self.node(id);
+        if node.links != 0 || node.users != 0 {
+            return;
+        }
+        if let Kind::Regular(object) = node.kind {
+            memory.objects.release(&mut memory.pool, object);
+        }
+        self.nodes[id.0 as usize] = None;
+        self.unused.push(id.0);
+    }
+
+    /// Records that a node's contents have changed.
+    pub fn touch(&mut self, id: NodeId) {
+        let now = self.now;
+        let attributes = &mut self.node_mut(id).attributes;
+        (attributes.modified, attributes.changed) = (now, now);
+    }
+
+    /// Returns all nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().flatten()
+    }
+
+    /// Checks that each node has as many entries as it says, and that directories are a tree.
+    ///
+    /// # Errors
+    /// Says what is wrong.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let mut links = alloc::vec![0; self.nodes.len()];
+        for (index, node) in self.nodes.iter().enumerate() {
+            let Some(directory) = node.as_ref().and_then(Node::directory) else { continue };
+            let own = NodeId(index as u32);
+            if node.as_ref().is_some_and(|node| node.links == 0) {
+                if !directory.is_empty() {
+                    return Err("a removed directory has entries");
+                }
+                continue;
+            }
+            links[index] += 1;
+            for child in directory.nodes() {
+                links[child.0 as usize] += 1;
+                if let Some(below) = self.node(child).directory() {
+                    links[index] += 1;
+                    if below.parent != own {
+                        return Err("a directory names another parent");
+                    }
+                }
+            }
+        }
+        // The root counts as if it had an entry.
+        links[0] += 1;
+        for (node, links) in self.nodes.iter().zip(links) {
+            match node {
+                Some(node) if node.links != links => return Err("a node has another number of entries than it says"),
+                Some(node) if node.links == 0 && node.users == 0 => return Err("a node without users has not ended"),
+                None if links != 0 => return Err("an entry leads to a node that has ended"),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,222 @@
+//! Objects: the contents of files, and memory that processes share.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::{Errno, Hardware, PAGE_SIZE, Page, Pool};
+
+/// Number of pages in a chunk of an object.
+const CHUNK: u64 = 512;
+
+/// Name of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(u32);
+
+/// The contents of a file, or memory that processes share.
+#[derive(Debug)]
+pub struct Object {
+    /// The pages that were used, in chunks of neighbouring ones.
+    chunks: BTreeMap<u64, Box<[Option<Page>; CHUNK as usize]>>,
+    /// Length in bytes. The last page is zero beyond it.
+    length: u64,
+    /// Contents where there are no pages yet. Beyond them there are zeros.
+    initial: &'static [u8],
+    /// Number of areas, files and others that use the object.
+    users: u32,
+}
+
+impl Object {
+    fn page(&self, index: u64) -> Option<Page> {
+        self.chunks.get(&(index / CHUNK))?[(index % CHUNK) as usize]
+    }
+
+    /// Returns the length in bytes.
+    pub const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Returns the pages, with their indices, in order.
+    pub fn pages(&self) -> impl Iterator<Item = (u64, Page)> {
+        self.chunks.iter().flat_map(|(number, chunk)| {
+            let pages = chunk.iter().enumerate();
+            pages.filter_map(move |(index, page)| Some((number * CHUNK + index as u64, (*page)?)))
+        })
+    }
+}
+
+/// All objects of an instance.
+#[derive(Debug, Default)]
+pub struct Objects {
+    objects: Vec<Option<Object>>,
+    unused: Vec<u32>,
+}
+
+impl Objects {
+    /// Returns an empty set.
+    pub const fn new() -> Objects {
+        Objects { objects: Vec::new(), unused: Vec::new() }
+    }
+
+    /// Makes an object for one user.
+    pub fn make(&mut self, length: u64, initial: &'static [u8]) -> ObjectId {
+        let object = Some(Object { chunks: BTreeMap::new(), length, initial, users: 1 });
+        match self.unused.pop() {
+            Some(index) => {
+                self.objects[index as usize] = object;
+                ObjectId(index)
+            }
+            None => {
+                self.objects.push(object);
+                ObjectId(self.objects.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// Returns an object.
+    ///
+    /// # Panics
+    /// Panics if it has ended: whoever has its name is one of its users.
+    pub fn get(&self, id: ObjectId) -> &Object {
+        match self.objects.get(id.0 as usize) {
+            Some(Some(object)) => object,
+            _ => panic!("an object ended before its user"),
+        }
+    }
+
+    fn get_mut(&mut self, id: ObjectId) -> &mut Object {
+        match self.objects.get_mut(id.0 as usize) {
+            Some(Some(object)) => object,
+            _ => panic!("an object ended before its user"),
+        }
+    }
+
+    /// Returns all objects.
+    pub fn all(&self) -> impl Iterator<Item = &Object> {
+        self.objects.iter().flatten()
+    }
+
+    /// Adds a user to an object.
+    pub fn share(&mut self, id: ObjectId) {
+        self.get_mut(id).users += 1;
+    }
+
+    /// Removes a user from an object; the last one ends it.
+    pub fn release(&mut self, pool: &mut Pool, id: ObjectId) {
+        let object = self.get_mut(id);
+        object.users -= 1;
+        if object.users == 0 {
+            for (_, page) in object.pages() {
+                pool.release(page);
+            }
+            self.objects[id.0 as usize] = None;
+            self.unused.push(id.0);
+        }
+    }
+
+    /// Returns a page of an object, and makes it if it was not used so far. The page stays the object's.
+    ///
+    /// # Errors
+    /// `ENOMEM`
+    pub fn page<H: Hardware>(
+        &mut self,
+        pool: &mut Pool,
+        hardware: &mut H,
+        id: ObjectId,
+        index: u64,
+    ) -> Result<Page, Errno> {
+        let object = self.get_mut(id);
+        if let Some(page) = object.page(index) {
+            return Ok(page);
+        }
+        let page = pool.take(hardware)?;
+        let bytes = hardware.bytes(page);
+        let start = usize::try_from(index * PAGE_SIZE).unwrap_or(usize::MAX);
+        let initial = object.initial.get(start..).unwrap_or(&[]);
+        let length = initial.len().min(bytes.len());
+        bytes[..length].copy_from_slice(&initial[..length]);
+        bytes[length..].fill(0);
+        let chunk = object.chunks.entry(index / CHUNK).or_insert_with(|| Box::new([None; CHUNK as usize]));
+        chunk[(index % CHUNK) as usize] = Some(page);
+        Ok(page)
+    }
+
+    /// Reads bytes of an object from an offset on. Returns how many there were before its end.
+    pub fn read<H: Hardware>(&self, hardware: &mut H, id: ObjectId, offset: u64, into: &mut [u8]) -> usize {
+        let object = self.get(id);
+        let length = object.length.saturating_sub(offset).min(into.len() as u64) as usize;
+        let mut done = 0;
+        while done < length {
+            let place = offset + done as u64;
+            let within = (place % PAGE_SIZE) as usize;
+            let part = (PAGE_SIZE as usize - within).min(length - done);
+            let to = &mut into[done..done + part];
+            match object.page(place / PAGE_SIZE) {
+                Some(page) => to.copy_from_slice(&hardware.bytes(page)[within..within + part]),
+                None => {
+                    let start = usize::try_from(place).unwrap_or(usize::MAX);
+                    let initial = object.initial.get(start..).unwrap_or(&[]);
+                    let filled = initial.len().min(part);
+                    to[..filled].copy_from_slice(&initial[..filled]);
+                    to[filled..].fill(0);
+                }
+            }
+            done += part;
+        }
+        length
+    }
+
+    /// Writes bytes to an object from an offset on, which may lie beyond its end. Returns how many were written before
+    /// there was no memory for more.
+    ///
+    /// # Errors
+    /// `ENOSPC` if none were written, `EFBIG` if the object would be longer than a number can say.
+    pub fn write<H: Hardware>(
+        &mut self,
+        pool: &mut Pool,
+        hardware: &mut H,
+        id: ObjectId,
+        offset: u64,
+        from: &[u8],
+    ) -> Result<usize, Errno> {
+        let end = offset.checked_add(from.len() as u64).filter(|end| i64::try_from(*end).is_ok());
+        end.ok_or(Errno::EFBIG)?;
+        let mut done = 0;
+        while done < from.len() {
+            let place = offset + done as u64;
+            let within = (place % PAGE_SIZE) as usize;
+            let part = (PAGE_SIZE as usize - within).min(from.len() - done);
+            let Ok(page) = self.page(pool, hardware, id, place / PAGE_SIZE) else { break };
+            hardware.bytes(page)[within..within + part].copy_from_slice(&from[done..done + part]);
+            done += part;
+        }
+        let object = self.get_mut(id);
+        object.length = object.length.max(offset + done as u64);
+        if done == 0 && !from.is_empty() { Err(Errno::ENOSPC) } else { Ok(done) }
+    }
+
+    /// Changes the length of an object. If it becomes shorter, its users' entries for what is cut off have to be
+    /// [removed](crate::Space::truncate) first.
+    pub fn set_length<H: Hardware>(&mut self, pool: &mut Pool, hardware: &mut H, id: ObjectId, length: u64) {
+        let object = self.get_mut(id);
+        if length < object.length {
+            let first = length.div_ceil(PAGE_SIZE);
+            let cut = usize::try_from(length).map_or(object.initial.len(), |length| length.min(object.initial.len()));
+            object.initial = &object.initial[..cut];
+            for (number, chunk) in object.chunks.range_mut(first / CHUNK..) {
+                let start = first.saturating_sub(number * CHUNK).min(CHUNK) as usize;
+                for page in &mut chunk[start..] {
+                    if let Some(page) = page.take() {
+                        pool.release(page);
+                    }
+                }
+            }
+            let whole = first.div_ceil(CHUNK);
+            object.chunks.retain(|number, _| *number < whole);
+            if let Some(page) = object.page(length / PAGE_SIZE) {
+                hardware.bytes(page)[(length % PAGE_SIZE) as usize..].fill(0);
+            }
+        }
+        object.length = length;
+    }
+}

@@ -1,0 +1,555 @@
+//! The address space of a process.
+
+mod check;
+mod remap;
+mod transfer;
+
+pub use remap::Move;
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::areas::{Area, Areas, Backing};
+use crate::{Errno, Hardware, Memory, ObjectId, PAGE_SIZE, Page, Rights, round_up};
+
+/// Number of entries of a table.
+const ENTRIES: usize = 512;
+/// Number of bytes whose pages have their entries in one table.
+const TABLE_SIZE: u64 = ENTRIES as u64 * PAGE_SIZE;
+
+/// How far an area that grows downwards keeps away from the one below it, in bytes.
+const GUARD: u64 = 256 * PAGE_SIZE;
+
+/// The page at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    page: Page,
+    /// Rights that the hardware gives. Without any, the hardware maps nothing.
+    rights: Rights,
+}
+
+/// The entries of 2 MiB.
+#[derive(Debug)]
+struct Table<T> {
+    hardware: T,
+    entries: Box<[Option<Entry>; ENTRIES]>,
+    /// Number of entries.
+    used: usize,
+}
+
+/// A kind of access to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// A load.
+    Read,
+    /// A store.
+    Write,
+    /// The fetch of an instruction.
+    Execute,
+}
+
+impl Access {
+    /// Returns the right that the access needs.
+    const fn right(self) -> Rights {
+        match self {
+            Access::Read => Rights::READ,
+            Access::Write => Rights::WRITE,
+            Access::Execute => Rights::EXECUTE,
+        }
+    }
+}
+
+/// Why an access is denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// There is no area.
+    NoArea,
+    /// The area does not allow it.
+    NoRight,
+    /// The object ends before.
+    BeyondEnd,
+    /// There is no memory for the page.
+    NoMemory,
+}
+
+/// Where an area is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// At this address if there is room, else anywhere.
+    Hint(u64),
+    /// At this address, in place of what is there.
+    Fixed(u64),
+    /// At this address, if nothing is there.
+    FixedIfFree(u64),
+}
+
+/// An area to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct MapRequest {
+    /// Where it is to be.
+    pub placement: Placement,
+    /// Length in bytes, which is rounded up to whole pages.
+    pub length: u64,
+    /// Rights of the process.
+    pub rights: Rights,
+    /// Rights that the process can give itself.
+    pub allowed: Rights,
+    /// Set if others see what is written.
+    pub shared: bool,
+    /// From where the contents are. The area becomes a further user of an object.
+    pub backing: Backing,
+    /// Set if the area grows downwards.
+    pub grows: bool,
+}
+
+/// The address space of a process.
+#[derive(Debug)]
+pub struct Space<H: Hardware> {
+    areas: Areas,
+    /// The tables, by their first addresses.
+    tables: BTreeMap<u64, Table<H::Table>>,
+    root: H::Root,
+    /// The addresses that a process may use.
+    limits: Range<u64>,
+    /// Where areas without an address are put, from the end downwards.
+    arena: Range<u64>,
+}
+
+/// Returns where an address lies: the first address of its table, and its entry.
+const fn locate(address: u64) -> (u64, usize) {
+    (address & !(TABLE_SIZE - 1), (address % TABLE_SIZE / PAGE_SIZE) as usize)
+}
+
+impl<H: Hardware> Space<H> {
+    /// Makes an empty address space with the addresses in `limits`, which puts areas without an address into `arena`.
+    ///
+    /// # Errors
+    /// `ENOMEM`
+    pub fn new(memory: &mut Memory<H>, limits: Range<u64>, arena: Range<u64>) -> Result<Space<H>, Errno> {
+        let root = memory.hardware.make_root()?;
+        Ok(Space { areas: Areas::new(), tables: BTreeMap::new(), root, limits, arena })
+    }
+
+    /// Returns the areas.
+    pub const fn areas(&self) -> &Areas {
+        &self.areas
+    }
+
+    /// Returns the hardware's page tables.
+    pub const fn root(&self) -> &H::Root {
+        &self.root
+    }
+
+    /// Returns the hardware's table in which an address lies, if there is one, and the entry.
+    pub fn table(&self, address: u64) -> Option<(&H::Table, usize)> {
+        let (base, index) = locate(address);
+        Some((&self.tables.get(&base)?.hardware, index))
+    }
+
+    /// Returns the number of pages that are there.
+    pub fn resident(&self) -> usize {
+        self.tables.values().map(|table| table.used).sum()
+    }
+
+    /// Returns a range of whole pages that a process may use.
+    fn range(&self, start: u64, length: u64) -> Option<Range<u64>> {
+        let end = start.checked_add(round_up(length)?)?;
+        (start.is_multiple_of(PAGE_SIZE) && self.limits.start <= start && end <= self.limits.end).then_some(start..end)
+    }
+
+    /// Makes an area. Returns its address.
+    ///
+    /// # Errors
+    /// - `EINVAL`: a fixed address is not that of a page, or the length is 0.
+    /// - `ENOMEM`: there is no room, or a fixed address is not one that a process may use.
+    /// - `EEXIST`: something is at the address that must be free.
+    pub fn map(&mut self, memory: &mut Memory<H>, request: &MapRequest) -> Result<u64, Errno> {
+        let length = round_up(request.length).ok_or(Errno::ENOMEM)?;
+        if length == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let start = self.place(request.placement, length)?;
+        let range = start..start + length;
+        self.remove(memory, range.clone());
+        if let Backing::Object(id, _) = request.backing {
+            memory.objects.share(id);
+        }
+        let MapRequest { rights, allowed, shared, backing, grows, .. } = *request;
+        self.areas.insert(start, Area { end: range.end, rights, allowed, shared, backing, grows });
+        self.join(memory, range);
+        Ok(start)
+    }
+
+    /// Returns the address for an area of this length.
+    fn place(&self, placement: Placement, length: u64) -> Result<u64, Errno> {
+        match placement {
+            Placement::Hint(address) => {
+                let hint = self.range(address & !(PAGE_SIZE - 1), length).filter(|range| range.start != 0);
+                let free = hint.filter(|range| self.areas.within(range.clone()).next().is_none());
+                let start = free.map(|range| range.start);
+                start.or_else(|| self.areas.find_free(length, self.arena.clone())).ok_or(Errno::ENOMEM)
+            }
+            Placement::Fixed(address) | Placement::FixedIfFree(address) => {
+                if !address.is_multiple_of(PAGE_SIZE) {
+                    return Err(Errno::EINVAL);
+                }
+                let range = self.range(address, length).ok_or(Errno::ENOMEM)?;
+                let is_free = self.areas.within(range).next().is_none();
+                if is_free || matches!(placement, Placement::Fixed(_)) { Ok(address) } else { Err(Errno::EEXIST) }
+            }
+        }
+    }
+
+    /// Removes what is in a range.
+    ///
+    /// # Errors
+    /// `EINVAL` if the address is not that of a page, the length is 0, or the range is not one that a process may use.
+    pub fn unmap(&mut self, memory: &mut Memory<H>, start: u64, length: u64) -> Result<(), Errno> {
+        let range = self.range(start, length).filter(|range| !range.is_empty()).ok_or(Errno::EINVAL)?;
+        self.remove(memory, range);
+        Ok(())
+    }
+
+    /// Removes all areas and entries in a range.
+    fn remove(&mut self, memory: &mut Memory<H>, range: Range<u64>) {
+        if self.areas.within(range.clone()).next().is_none() {
+            return;
+        }
+        self.drop_entries(memory, range.clone());
+        self.split(memory, &range);
+        for (_, area) in self.areas.remove(range.clone()) {
+            if let Backing::Object(id, _) = area.backing {
+                memory.objects.release(&mut memory.pool, id);
+            }
+        }
+        self.drop_tables(memory, range);
+    }
+
+    /// Divides areas at the ends of a range.
+    fn split(&mut self, memory: &mut Memory<H>, range: &Range<u64>) {
+        for id in self.areas.split(range) {
+            memory.objects.share(id);
+        }
+    }
+
+    /// Joins areas in and around a range.
+    fn join(&mut self, memory: &mut Memory<H>, range: Range<u64>) {
+        for id in self.areas.join(range) {
+            memory.objects.release(&mut memory.pool, id);
+        }
+    }
+
+    /// Removes the entries in a range.
+    fn drop_entries(&mut self, memory: &mut Memory<H>, range: Range<u64>) {
+        let (first, _) = locate(range.start);
+        for (base, table) in self.tables.range_mut(first..range.end) {
+            let entries = entries_in(*base, &range);
+            for run in runs(&table.entries[..], entries, |entry| Some(!entry?.rights.is_empty())) {
+                if run.value {
+                    memory.hardware.unmap(&mut table.hardware, run.range.start, run.range.len());
+                }
+                for entry in &mut table.entries[run.range] {
+                    if let Some(entry) = entry.take() {
+                        memory.pool.release(entry.page);
+                        table.used -= 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the tables that touch a range and in whose addresses there is no area any more.
+    fn drop_tables(&mut self, memory: &mut Memory<H>, range: Range<u64>) {
+        let (first, _) = locate(range.start);
+        let bases: Vec<u64> = self.tables.range(first..range.end).map(|(base, _)| *base).collect();
+        for base in bases {
+            if self.areas.within(base..base + TABLE_SIZE).next().is_none()
+                && let Some(table) = self.tables.remove(&base)
+            {
+                memory.hardware.drop_table(&mut self.root, table.hardware);
+            }
+        }
+    }
+
+    /// Changes what a process may do in a range.
+    ///
+    /// # Errors
+    /// - `EINVAL`: the address is not that of a page.
+    /// - `ENOMEM`: there is no area in some part of the range. What lies before it has changed.
+    /// - `EACCES`: an area may not have these rights. What lies before it has changed.
+    pub fn protect(&mut self, memory: &mut Memory<H>, start: u64, length: u64, rights: Rights) -> Result<(), Errno> {
+        if !start.is_multiple_of(PAGE_SIZE) {
+            return Err(Errno::EINVAL);
+        }
+        let range = self.range(start, length).ok_or(Errno::ENOMEM)?;
+        let (mut end, mut result) = (range.start, Ok(()));
+        for (part, area) in self.areas.within(range.clone()) {
+            if part.start != end {
+                break;
+            }
+            if !area.allowed.contains(rights) {
+                result = Err(Errno::EACCES);
+                break;
+            }
+            end = part.end;
+        }
+        if end < range.end && result.is_ok() {
+            result = Err(Errno::ENOMEM);
+        }
+        let range = range.start..end;
+        if !range.is_empty() {
+            self.split(memory, &range);
+            self.areas.change(range.clone(), |area| area.rights = rights);
+            self.restrict(memory, range.clone(), rights);
+            self.join(memory, range);
+        }
+        result
+    }
+
+    /// Takes from the entries in a range all rights but these.
+    fn restrict(&mut self, memory: &mut Memory<H>, range: Range<u64>, rights: Rights) {
+        let (first, _) = locate(range.start);
+        for (base, table) in self.tables.range_mut(first..range.end) {
+            for run in runs(&table.entries[..], entries_in(*base, &range), |entry| Some(entry?.rights)) {
+                let kept = run.value & rights;
+                if kept != run.value {
+                    set_rights(&mut memory.hardware, table, run.range, kept);
+                }
+            }
+        }
+    }
+
+    /// Lets the pages in a range go: private ones are made anew when they are touched again.
+    ///
+    /// # Errors
+    /// `EINVAL` if the address is not that of a page, `ENOMEM` if there is no area in some part of the range.
+    pub fn discard(&mut self, memory: &mut Memory<H>, start: u64, length: u64) -> Result<(), Errno> {
+        if !start.is_multiple_of(PAGE_SIZE) {
+            return Err(Errno::EINVAL);
+        }
+        let range = self.range(start, length).ok_or(Errno::ENOMEM)?;
+        self.drop_entries(memory, range.clone());
+        if self.areas.cover(range) { Ok(()) } else { Err(Errno::ENOMEM) }
+    }
+
+    /// Removes the entries for the pages of an object from this one on, which are about to be cut off.
+    pub fn truncate(&mut self, memory: &mut Memory<H>, object: ObjectId, page: u64) {
+        let offset = page * PAGE_SIZE;
+        let mut ranges = Vec::new();
+        for (start, area) in self.areas.iter() {
+            if let Backing::Object(id, first) = area.backing
+                && id == object
+            {
+                ranges.push(start + offset.saturating_sub(first).min(area.end - start)..area.end);
+            }
+        }
+        for range in ranges {
+            self.drop_entries(memory, range);
+        }
+    }
+
+    /// Makes an access possible if the process may make it. It is to be made again then.
+    ///
+    /// # Errors
+    /// See [`Denied`].
+    pub fn fault(&mut self, memory: &mut Memory<H>, address: u64, access: Access) -> Result<(), Denied> {
+        self.resolve(memory, address, access).map(drop)
+    }
+
+    /// Returns the page at an address, for an access that the process may make.
+    fn resolve(&mut self, memory: &mut Memory<H>, address: u64, access: Access) -> Result<Page, Denied> {
+        let (start, area) = self.area_for(address)?;
+        if !area.rights.contains(access.right()) {
+            return Err(Denied::NoRight);
+        }
+        let (base, index) = locate(address);
+        self.ensure_table(memory, base)?;
+        let Some(table) = self.tables.get_mut(&base) else { return Err(Denied::NoMemory) };
+        let entry = table.entries[index];
+        let page = match entry {
+            Some(entry) if entry.rights.contains(access.right()) => return Ok(entry.page),
+            Some(entry) => memory.page_again(&area, entry.page, access),
+            None => memory.first_page(&area, address - start, access),
+        }?;
+        let rights = granted(&area, memory.pool.users(page), access);
+        if memory.hardware.map(&mut table.hardware, index, &[page], rights).is_err() {
+            if entry.is_none_or(|entry| entry.page != page) {
+                memory.pool.release(page);
+            }
+            return Err(Denied::NoMemory);
+        }
+        match entry {
+            Some(entry) if entry.page != page => memory.pool.release(entry.page),
+            Some(_) => {}
+            None => table.used += 1,
+        }
+        table.entries[index] = Some(Entry { page, rights });
+        Ok(page)
+    }
+
+    /// Returns the area in which an address lies, which may have to grow for it.
+    fn area_for(&mut self, address: u64) -> Result<(u64, Area), Denied> {
+        if let Some((start, area)) = self.areas.at(address) {
+            return Ok((start, *area));
+        }
+        let (start, area) = self.areas.above(address).ok_or(Denied::NoArea)?;
+        let new = address & !(PAGE_SIZE - 1);
+        let floor = self.areas.below(start).map_or(self.limits.start, |(_, below)| below.end).saturating_add(GUARD);
+        let has_room = area.end - new <= self.stack_limit() && new >= floor;
+        if !area.grows || !has_room {
+            return Err(Denied::NoArea);
+        }
+        self.areas.grow(start, new);
+        self.areas.at(address).map(|(start, area)| (start, *area)).ok_or(Denied::NoArea)
+    }
+
+    /// Returns how long an area that grows may become, in bytes.
+    fn stack_limit(&self) -> u64 {
+        8 << 20
+    }
+
+    fn ensure_table(&mut self, memory: &mut Memory<H>, base: u64) -> Result<(), Denied> {
+        if !self.tables.contains_key(&base) {
+            let hardware = memory.hardware.make_table(&mut self.root, base).map_err(|_| Denied::NoMemory)?;
+            self.tables.insert(base, Table { hardware, entries: Box::new([None; ENTRIES]), used: 0 });
+        }
+        Ok(())
+    }
+
+    /// Makes a copy of the address space for a child: private pages are copied when one of the two writes to them.
+    ///
+    /// # Errors
+    /// `ENOMEM`. Nothing has changed then, for the processes.
+    pub fn fork(&mut self, memory: &mut Memory<H>) -> Result<Space<H>, Errno> {
+        let root = memory.hardware.make_root()?;
+        let (limits, arena) = (self.limits.clone(), self.arena.clone());
+        let mut child = Space { areas: self.areas.clone(), tables: BTreeMap::new(), root, limits, arena };
+        for (_, area) in child.areas.iter() {
+            if let Backing::Object(id, _) = area.backing {
+                memory.objects.share(id);
+            }
+        }
+        for (base, table) in &mut self.tables {
+            let Ok(mut hardware) = memory.hardware.make_table(&mut child.root, *base) else {
+                child.end(memory);
+                return Err(Errno::ENOMEM);
+            };
+            if memory.hardware.share(&mut table.hardware, &mut hardware).is_err() {
+                memory.hardware.drop_table(&mut child.root, hardware);
+                child.end(memory);
+                // Nobody knows what the table maps now.
+                set_rights(&mut memory.hardware, table, 0..ENTRIES, Rights::empty());
+                return Err(Errno::ENOMEM);
+            }
+            for entry in table.entries.iter_mut().flatten() {
+                entry.rights.remove(Rights::WRITE);
+                memory.pool.share(entry.page);
+            }
+            child.tables.insert(*base, Table { hardware, entries: table.entries.clone(), used: table.used });
+        }
+        Ok(child)
+    }
+
+    /// Ends the address space.
+    pub fn end(mut self, memory: &mut Memory<H>) {
+        let all = self.limits.clone();
+        self.remove(memory, all);
+        memory.hardware.drop_root(self.root);
+    }
+
+    /// Returns all pages that entries use, one for each entry.
+    pub fn pages(&self) -> impl Iterator<Item = Page> {
+        self.tables.values().flat_map(|table| table.entries.iter().flatten().map(|entry| entry.page))
+    }
+}
+
+impl<H: Hardware> Memory<H> {
+    /// Returns the page for an entry that is made, with the entry as its user.
+    fn first_page(&mut self, area: &Area, offset: u64, access: Access) -> Result<Page, Denied> {
+        let Memory { pool, objects, hardware } = self;
+        let page = match area.backing {
+            Backing::Anonymous => pool.take_zeroed(hardware),
+            Backing::Object(id, first) => {
+                let offset = first + (offset & !(PAGE_SIZE - 1));
+                if offset >= objects.get(id).length() {
+                    return Err(Denied::BeyondEnd);
+                }
+                let page = objects.page(pool, hardware, id, offset / PAGE_SIZE).map_err(|_| Denied::NoMemory)?;
+                if !area.shared && access == Access::Write {
+                    pool.take_copy(hardware, page)
+                } else {
+                    pool.share(page);
+                    Ok(page)
+                }
+            }
+        };
+        page.map_err(|_| Denied::NoMemory)
+    }
+
+    /// Returns the page for an entry that lacks a right: its own or, to be written in private, a copy.
+    fn page_again(&mut self, area: &Area, page: Page, access: Access) -> Result<Page, Denied> {
+        if area.shared || access != Access::Write || self.pool.users(page) == 1 {
+            return Ok(page);
+        }
+        self.pool.take_copy(&mut self.hardware, page).map_err(|_| Denied::NoMemory)
+    }
+}
+
+/// Returns what the hardware is to allow after an access: all that the area allows, but no writing to a private page
+/// that others use. The kernel maps nothing that is writable and executable at once, so in an area that allows both,
+/// the access decides.
+fn granted(area: &Area, users: u32, access: Access) -> Rights {
+    let mut rights = area.rights;
+    if !area.shared && users > 1 {
+        rights.remove(Rights::WRITE);
+    }
+    if rights.contains(Rights::WRITE | Rights::EXECUTE) {
+        rights.remove(if access == Access::Execute { Rights::WRITE } else { Rights::EXECUTE });
+    }
+    rights
+}
+
+/// Returns the entries of the table at `base` that lie in a range.
+fn entries_in(base: u64, range: &Range<u64>) -> Range<usize> {
+    let index = |address: u64| (address.clamp(base, base + TABLE_SIZE) - base).div_ceil(PAGE_SIZE) as usize;
+    index(range.start)..index(range.end)
+}
+
+/// Neighbouring entries of which the same is true.
+struct Run<V> {
+    range: Range<usize>,
+    value: V,
+}
+
+/// Divides entries into runs of neighbours with an equal value. Those without a value belong to no run.
+fn runs<V: PartialEq + Copy>(
+    entries: &[Option<Entry>],
+    within: Range<usize>,
+    value: impl Fn(Option<Entry>) -> Option<V>,
+) -> Vec<Run<V>> {
+    let mut runs: Vec<Run<V>> = Vec::new();
+    for index in within {
+        let Some(value) = value(entries[index]) else { continue };
+        match runs.last_mut() {
+            Some(last) if last.range.end == index && last.value == value => last.range.end += 1,
+            _ => runs.push(Run { range: index..index + 1, value }),
+        }
+    }
+    runs
+}
+
+/// Gives neighbouring entries these rights, of which they have had more so far.
+fn set_rights<H: Hardware>(hardware: &mut H, table: &mut Table<H::Table>, range: Range<usize>, rights: Rights) {
+    let pages: Vec<Page> = table.entries[range.clone()].iter().flatten().map(|entry| entry.page).collect();
+    // If it cannot map fewer rights, it maps nothing, and the next access makes up for that.
+    let mapped = !rights.is_empty() && hardware.map(&mut table.hardware, range.start, &pages, rights).is_ok();
+    if !mapped {
+        hardware.unmap(&mut table.hardware, range.start, range.len());
+    }
+    let rights = if mapped { rights } else { Rights::empty() };
+    for entry in table.entries[range].iter_mut().flatten() {
+        entry.rights = rights;
+    }
+}
