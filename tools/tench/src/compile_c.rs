@@ -57,6 +57,25 @@ pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<P
     Ok(program)
 }
 
+/// Compiles `source` (relative to the root), a program for Linux that needs no C library, into a directory.
+pub fn compile_for_linux(workspace: &Workspace, source: &Path, directory: &Path) -> Result<PathBuf> {
+    std::fs::create_dir_all(directory).into_diagnostic().wrap_err("cannot make a directory for C programs")?;
+    let program = directory.join(source.file_stem().unwrap_or_default());
+    let object = program.with_extension("o");
+    let clang = toolchain::find_clang().ok_or_else(|| missing("clang-19"))?;
+    let linker = toolchain::find_linker().ok_or_else(|| missing("lld-19"))?;
+    process::run(
+        Command::new(clang)
+            .current_dir(&workspace.root)
+            .args(["--target=aarch64-linux-gnu", "-std=c17", "-ffreestanding", "-O2", "-Wall", "-Wextra", "-c", "-o"])
+            .arg(&object)
+            .arg(source),
+    )?;
+    let layout = ["-static", "-z", "max-page-size=4096", "-o"];
+    process::run(Command::new(linker).current_dir(&workspace.root).args(layout).arg(&program).arg(&object))?;
+    Ok(program)
+}
+
 fn missing(package: &str) -> miette::Report {
     miette!(help = format!("apt-get install {package}"), "programs in C need {package}, which is not installed")
 }

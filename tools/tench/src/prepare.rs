@@ -1,12 +1,13 @@
 //! Preparation of the files with which the machine is started.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use miette::{Result, WrapErr};
+use miette::{IntoDiagnostic, Result, WrapErr};
 use tench_abi::boot;
 
 use crate::archive::Archive;
 use crate::build::Build;
+use crate::compile_c;
 use crate::elf::{self, Executable};
 use crate::image;
 use crate::system::System;
@@ -35,6 +36,25 @@ pub fn corpus(workspace: &Workspace, label: &str) -> Result<Vec<String>> {
         arguments.push(format!("{}:{path}", place.display()));
     }
     Ok(arguments)
+}
+
+/// Folder with programs for Linux, and with their files in the boot archive.
+pub const LINUX: &str = "linux";
+
+/// Compiles the programs of `tests/linux`, and returns arguments of `--with` for them.
+pub fn linux_programs(workspace: &Workspace, label: &str) -> Result<Vec<String>> {
+    let folder = Path::new("tests").join(LINUX);
+    let directory = workspace.target.join("tench").join(label).join(LINUX);
+    let entries = std::fs::read_dir(workspace.root.join(&folder)).into_diagnostic()?;
+    let mut names: Vec<_> = entries.map(|entry| Ok(entry.into_diagnostic()?.file_name())).collect::<Result<_>>()?;
+    names.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "c"));
+    names.sort();
+    let compile = |name| {
+        let program = compile_c::compile_for_linux(workspace, &folder.join(name), &directory)?;
+        let file = program.file_name().unwrap_or_default().to_string_lossy();
+        Ok(format!("{}:{LINUX}/{file}", program.display()))
+    };
+    names.iter().map(compile).collect()
 }
 
 /// Writes the boot files of a system into `target/tench/LABEL/`, with further host files in the archive.

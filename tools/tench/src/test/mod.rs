@@ -222,6 +222,11 @@ impl Target<'_> {
     pub fn corpus(&self) -> Result<Vec<String>> {
         prepare::corpus(self.workspace, &self.label)
     }
+
+    /// Compiles the programs of `tests/linux`; returns them as [`prepare`](Self::prepare) takes them.
+    pub fn linux_programs(&self) -> Result<Vec<String>> {
+        prepare::linux_programs(self.workspace, &self.label)
+    }
 }
 
 /// Runs a check as a test.

@@ -4,7 +4,8 @@
 //! `NAME.script`. Lines before the first prompt set things up: `# machine: memory=128M cpu=max cores=2 icount=no` and
 //! `# status: 3`; without them the machine is the usual one with counted instructions, and the status 0. `# kernel:
 //! NAME` boots another kernel than the usual one ([`Kernel`]), `# system: fixtures` another system description, and `#
-//! archive: broken` adds files to the boot archive that are not valid programs. `# also with cores: 2 4` plays the
+//! archive: broken` adds files to the boot archive that are not valid programs, `# archive: linux` the programs of
+//! `tests/linux`. `# also with cores: 2 4` plays the
 //! session again on machines with so many cores, as `NAME/2-cores` and `NAME/4-cores`: it must be the same, except for
 //! lines that end with `monitor`, which lists of programs have there. `# also in parallel` plays it again, as
 //! `NAME/parallel`, in real time and with a thread of the emulator for each core, where what the cores do at the same
@@ -21,6 +22,7 @@ use super::Target;
 use super::report::Report;
 use super::transcript;
 use crate::build::Kernel;
+use crate::prepare;
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Outcome, PROMPT, Patience, Step};
 use crate::workspace::{self, Workspace};
@@ -80,6 +82,16 @@ pub fn find(workspace: &Workspace) -> Result<Vec<Scenario>> {
 /// Ending of lines that lists of programs and servers have on a machine with several cores only.
 const MONITOR: &str = "monitor";
 
+/// Files that are added to the boot archive.
+#[derive(Clone, Copy)]
+enum Further {
+    Nothing,
+    /// Programs that must be refused, and valid ones beside them.
+    Broken,
+    /// The programs of `tests/linux`.
+    Linux,
+}
+
 /// Content of a scenario's file.
 struct Plan<'t> {
     header: Vec<&'t str>,
@@ -89,7 +101,7 @@ struct Plan<'t> {
     also_in_parallel: bool,
     machine: Machine,
     kernel: Kernel,
-    broken: bool,
+    archive: Further,
     status: u8,
     expected: Vec<&'t str>,
 }
@@ -105,7 +117,7 @@ impl<'t> Plan<'t> {
             also_in_parallel: false,
             machine: Machine { icount: true, ..Machine::default() },
             kernel: Kernel::Usual,
-            broken: false,
+            archive: Further::Nothing,
             status: 0,
             expected: lines[first..].to_vec(),
         };
@@ -128,8 +140,9 @@ impl<'t> Plan<'t> {
                     .ok_or_else(|| miette!(help = format!("allowed: {}", allowed()), "`{name}` is no kernel"))?;
             } else if let Some(files) = line.strip_prefix("# archive:") {
                 match files.trim() {
-                    tench_corpus::DIRECTORY => plan.broken = true,
-                    other => return Err(miette!(help = "allowed: broken", "`{other}` is no set of files")),
+                    tench_corpus::DIRECTORY => plan.archive = Further::Broken,
+                    prepare::LINUX => plan.archive = Further::Linux,
+                    other => return Err(miette!(help = "allowed: broken, linux", "`{other}` is no set of files")),
                 }
             } else if let Some(status) = line.strip_prefix("# status:") {
                 plan.status = status.trim().parse().map_err(|_| miette!("`{line}` names no status from 0 to 255"))?;
@@ -182,7 +195,11 @@ impl Scenario {
         let steps = if script.is_file() { script::parse(&workspace::read_text(&script)?)? } else { plan.steps() };
         let (system, build) = target.get(self.system)?;
         let build = &build.clone().with_kernel(target.workspace, target.packages()?, &system, plan.kernel)?;
-        let with = if plan.broken { target.corpus()? } else { Vec::new() };
+        let with = match plan.archive {
+            Further::Nothing => Vec::new(),
+            Further::Broken => target.corpus()?,
+            Further::Linux => target.linux_programs()?,
+        };
         let files = target.prepare(build, &system, &with)?;
         let mut symbols = build.symbols(target.workspace, &system, &files)?;
         // Symbols help a person, but source lines move, so symbols are not compared.
@@ -247,7 +264,9 @@ mod tests {
         .unwrap();
         assert_eq!((plan.machine.memory.as_str(), plan.machine.cpu.as_str()), ("128M", "max"));
         assert_eq!((plan.machine.icount, plan.machine.cores, plan.status), (false, 1, 3));
-        assert!(plan.kernel == Kernel::NonPreemptible && plan.broken && plan.machine.seed == 5);
+        assert!(
+            plan.kernel == Kernel::NonPreemptible && matches!(plan.archive, Further::Broken) && plan.machine.seed == 5
+        );
         assert_eq!(plan.steps(), [Step::Line("a b".into()), Step::Line("poweroff 3".into())]);
         assert_eq!(plan.expected, ["tench> a b", "x", "tench> poweroff 3"]);
         assert!(!plan.machine.idles && Plan::parse("# machine: idle=real\n").unwrap().machine.idles);

@@ -24,7 +24,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
         &["user/lib/boot", "user/lib/c", "user/lib/options", "user/lib/pager", "user/lib/srr"],
     ),
     ("servers", &["user/servers"]),
-    ("programs, tests and tools", &["user/programs", "tests", "lab", "tools", "fuzz"]),
+    ("programs, tests and tools", &["user/programs", "user/linux/server", "tests", "lab", "tools", "fuzz"]),
 ];
 
 /// Crates whose modules are layers, too: a crate's folder, its library's name, and its modules from the lowest up.

@@ -1,0 +1,92 @@
+/* System calls of Linux and a few ways to print, for programs without a C library. */
+
+#pragma once
+
+#include <stdint.h>
+
+typedef long number;
+typedef unsigned long size;
+
+static inline number call(number what, number a, number b, number c, number d, number e, number f) {
+    register number x8 __asm__("x8") = what;
+    register number x0 __asm__("x0") = a;
+    register number x1 __asm__("x1") = b;
+    register number x2 __asm__("x2") = c;
+    register number x3 __asm__("x3") = d;
+    register number x4 __asm__("x4") = e;
+    register number x5 __asm__("x5") = f;
+    __asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+    return x0;
+}
+
+enum {
+    GETCWD = 17, DUP = 23, DUP3 = 24, FCNTL = 25, IOCTL = 29, MKNODAT = 33, MKDIRAT = 34, UNLINKAT = 35,
+    SYMLINKAT = 36, LINKAT = 37, RENAMEAT = 38, FTRUNCATE = 46, FACCESSAT = 48, CHDIR = 49, OPENAT = 56, CLOSE = 57,
+    GETDENTS64 = 61, LSEEK = 62, READ = 63, WRITE = 64, READV = 65, WRITEV = 66, PREAD64 = 67, PWRITE64 = 68,
+    SENDFILE = 71, READLINKAT = 78, NEWFSTATAT = 79, FSTAT = 80, EXIT = 93, EXIT_GROUP = 94, UMASK = 166,
+    GETPID = 172, BRK = 214, MUNMAP = 215, MREMAP = 216, EXECVE = 221, MMAP = 222, MPROTECT = 226, MADVISE = 233,
+};
+
+enum { AT_FDCWD = -100 };
+enum { RDONLY = 0, WRONLY = 1, RDWR = 2, CREAT = 0100, EXCL = 0200, TRUNC = 01000, APPEND = 02000, DIRECTORY = 040000 };
+enum { PROT_NONE = 0, PROT_READ = 1, PROT_WRITE = 2, PROT_EXEC = 4 };
+enum { SHARED = 1, PRIVATE = 2, FIXED = 0x10, ANONYMOUS = 0x20 };
+
+static inline size length(const char *text) {
+    size n = 0;
+    while (text[n])
+        n++;
+    return n;
+}
+
+static inline void print(const char *text) { call(WRITE, 1, (number)text, length(text), 0, 0, 0); }
+
+static inline void print_number(number value) {
+    char text[24], *at = text + sizeof text;
+    size rest = value < 0 ? -(size)value : (size)value;
+    *--at = 0;
+    do
+        *--at = '0' + rest % 10;
+    while (rest /= 10);
+    if (value < 0)
+        *--at = '-';
+    print(at);
+}
+
+/* Prints what something is, and its value. */
+static inline void show(const char *what, number value) {
+    print(what);
+    print(": ");
+    print_number(value);
+    print("\n");
+}
+
+static inline int equal(const void *one, const void *other, size count) {
+    const char *a = one, *b = other;
+    for (size i = 0; i < count; i++)
+        if (a[i] != b[i])
+            return 0;
+    return 1;
+}
+
+/* The compiler may call these. */
+void *memset(void *to, int byte, size count) {
+    for (volatile char *at = to; count--; at++)
+        *at = (char)byte;
+    return to;
+}
+
+void *memcpy(void *to, const void *from, size count) {
+    volatile char *at = to;
+    for (const char *source = from; count--;)
+        *at++ = *source++;
+    return to;
+}
+
+int program(number count, char **arguments);
+
+__asm__(".global _start\n_start: mov x29, #0\nmov x30, #0\nmov x0, sp\nb begin\n");
+
+__attribute__((used)) static void begin(number *stack) {
+    call(EXIT_GROUP, program(stack[0], (char **)(stack + 1)), 0, 0, 0, 0, 0);
+}

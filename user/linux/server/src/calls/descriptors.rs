@@ -1,0 +1,156 @@
+//! Calls about descriptors.
+
+use tench_linux_calls::numbers::open;
+use tench_linux_files::{Errno, Kind};
+
+use crate::Machine;
+use crate::caller::{Caller, Result};
+use crate::descriptors::{DescriptionId, Descriptor};
+
+/// A file may be longer than 2 GiB. Programs of 64 bits always get this flag.
+const LARGE: u32 = open::LARGEFILE;
+/// Flags of an open file that can be changed later.
+const CHANGEABLE: u32 = open::APPEND | open::NONBLOCK | open::ASYNC | open::DIRECT | open::NOATIME;
+/// Flags that matter only while the file is opened.
+const MOMENTARY: u32 = open::CREAT | open::EXCL | open::NOCTTY | open::TRUNC | open::CLOEXEC;
+/// All flags that exist.
+const KNOWN: u32 = open::ACCESS
+    | MOMENTARY
+    | CHANGEABLE
+    | open::SYNC
+    | open::DIRECTORY
+    | open::NOFOLLOW
+    | LARGE
+    | open::PATH
+    | open::TMPFILE;
+
+impl<M: Machine> Caller<'_, M> {
+    /// Returns the open file of a descriptor.
+    pub(crate) fn descriptor(&self, number: u64) -> Result<DescriptionId> {
+        self.process.descriptors.get(number).map(|descriptor| descriptor.description)
+    }
+
+    /// Opens a file.
+    pub fn openat(&mut self, directory: u64, path: u64, flags: u64, mode: u64) -> Result {
+        let mut flags = flags as u32 & KNOWN;
+        if flags & open::PATH != 0 {
+            flags &= open::PATH | open::DIRECTORY | open::NOFOLLOW | open::CLOEXEC;
+        }
+        if flags & open::TMPFILE == open::TMPFILE {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let (from, path) = self.path(directory, path)?;
+        let permissions = mode as u32 & 0o7777 & !self.process.mask;
+        let places = (tench_linux_files::Tree::ROOT, from);
+        let node = self.system.tree.open(&mut self.system.memory, places, &path, flags, permissions)?;
+        let is_regular = matches!(self.system.tree.node(node).kind, Kind::Regular(_));
+        if flags & open::TRUNC != 0 && is_regular {
+            self.set_length(node, 0)?;
+        }
+        let kept = if flags & open::PATH != 0 { flags } else { flags | LARGE } & !MOMENTARY;
+        let description = self.system.descriptions.add(node, kept);
+        let closes_on_exec = flags & open::CLOEXEC != 0;
+        self.add_descriptor(Descriptor { description, closes_on_exec }, 0)
+    }
+
+    /// Adds a descriptor, or closes its open file.
+    fn add_descriptor(&mut self, descriptor: Descriptor, from: u32) -> Result {
+        match self.process.descriptors.add(descriptor, from) {
+            Ok(number) => Ok(number.into()),
+            Err(error) => {
+                self.system.close(descriptor.description);
+                Err(error)
+            }
+        }
+    }
+
+    /// Closes a descriptor.
+    pub fn close(&mut self, number: u64) -> Result {
+        let descriptor = self.process.descriptors.get(number)?;
+        self.process.descriptors.set(number as u32, None);
+        self.system.close(descriptor.description);
+        Ok(0)
+    }
+
+    /// Closes all descriptors in a range, or lets them be closed when the process starts another program.
+    pub fn close_range(&mut self, first: u64, last: u64, flags: u64) -> Result {
+        const CLOSE_ON_EXEC: u64 = 4;
+        let (first, last) = (first as u32, last as u32);
+        if flags & !CLOSE_ON_EXEC != 0 || first > last {
+            return Err(Errno::EINVAL);
+        }
+        let numbers = self.process.descriptors.all().filter(|(number, _)| (first..=last).contains(number));
+        let numbers: alloc::vec::Vec<_> = numbers.collect();
+        for (number, descriptor) in numbers {
+            if flags & CLOSE_ON_EXEC != 0 {
+                self.process.descriptors.set(number, Some(Descriptor { closes_on_exec: true, ..descriptor }));
+            } else {
+                self.process.descriptors.set(number, None);
+                self.system.close(descriptor.description);
+            }
+        }
+        Ok(0)
+    }
+
+    /// Duplicates a descriptor to the lowest free number from `from` on.
+    fn duplicate(&mut self, number: u64, from: u32, closes_on_exec: bool) -> Result {
+        let description = self.descriptor(number)?;
+        self.system.descriptions.share(description);
+        self.add_descriptor(Descriptor { description, closes_on_exec }, from)
+    }
+
+    /// Duplicates a descriptor.
+    pub fn dup(&mut self, number: u64) -> Result {
+        self.duplicate(number, 0, false)
+    }
+
+    /// Duplicates a descriptor to a number, in place of what that means.
+    pub fn dup3(&mut self, old: u64, new: u64, flags: u64) -> Result {
+        let (flags, new) = (flags as u32, new as u32);
+        if flags & !open::CLOEXEC != 0 || old as u32 == new {
+            return Err(Errno::EINVAL);
+        }
+        if new >= self.process.descriptors.limit {
+            return Err(Errno::EBADF);
+        }
+        let description = self.descriptor(old)?;
+        self.system.descriptions.share(description);
+        let closes_on_exec = flags & open::CLOEXEC != 0;
+        if let Some(replaced) = self.process.descriptors.set(new, Some(Descriptor { description, closes_on_exec })) {
+            self.system.close(replaced.description);
+        }
+        Ok(new.into())
+    }
+
+    /// Controls a descriptor or its open file.
+    pub fn fcntl(&mut self, number: u64, command: u64, argument: u64) -> Result {
+        let descriptor = self.process.descriptors.get(number)?;
+        let open_file = self.system.descriptions.get(descriptor.description);
+        let is_path = open_file.flags & open::PATH != 0;
+        match command as u32 {
+            command @ (0 | 1030) => {
+                let from = argument as u32;
+                if from >= self.process.descriptors.limit {
+                    return Err(Errno::EINVAL);
+                }
+                self.duplicate(number, from, command == 1030)
+            }
+            1 => Ok(descriptor.closes_on_exec.into()),
+            2 => {
+                let changed = Descriptor { closes_on_exec: argument & 1 != 0, ..descriptor };
+                self.process.descriptors.set(number as u32, Some(changed));
+                Ok(0)
+            }
+            3 => Ok(open_file.flags.into()),
+            _ if is_path => Err(Errno::EBADF),
+            4 => {
+                open_file.flags = open_file.flags & !CHANGEABLE | argument as u32 & CHANGEABLE;
+                Ok(0)
+            }
+            // There is one process, with which no lock can conflict.
+            5 | 36 => self.write(argument, &2u16.to_le_bytes()).map(|()| 0),
+            6 | 7 | 37 | 38 => Ok(0),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Calls about directories.
+
+use alloc::vec::Vec;
+
+use tench_linux_calls::numbers::{AT_FDCWD, file_type};
+use tench_linux_files::{Errno, Last, NodeId, Tree};
+
+use crate::Machine;
+use crate::caller::{Caller, Result};
+
+/// Bytes of a directory's entry before the name.
+const ENTRY_HEAD: usize = 19;
+
+impl<M: Machine> Caller<'_, M> {
+    /// Changes the working directory.
+    pub fn chdir(&mut self, path: u64) -> Result {
+        let node = self.find(AT_FDCWD as u64, path, Last::Follow)?;
+        self.change_directory(node)
+    }
+
+    /// Changes the working directory to that of a descriptor.
+    pub fn fchdir(&mut self, descriptor: u64) -> Result {
+        let description = self.descriptor(descriptor)?;
+        let node = self.system.descriptions.get(description).node;
+        self.change_directory(node)
+    }
+
+    fn change_directory(&mut self, node: NodeId) -> Result {
+        if self.system.tree.node(node).directory().is_none() {
+            return Err(Errno::ENOTDIR);
+        }
+        self.system.tree.share(node);
+        let old = core::mem::replace(&mut self.process.directory, node);
+        self.system.tree.release(&mut self.system.memory, old);
+        Ok(0)
+    }
+
+    /// Reads the path of the working directory. Returns its length with the zero at its end.
+    pub fn getcwd(&mut self, into: u64, length: u64) -> Result {
+        let mut path = self.system.tree.path_of(Tree::ROOT, self.process.directory).ok_or(Errno::ENOENT)?;
+        path.push(0);
+        if (path.len() as u64) > length {
+            return Err(Errno::ERANGE);
+        }
+        self.write(into, &path)?;
+        Ok(path.len() as u64)
+    }
+
+    /// Reads entries of a directory.
+    pub fn getdents64(&mut self, descriptor: u64, into: u64, length: u64) -> Result {
+        let description = self.descriptor(descriptor)?;
+        let open_file = self.system.descriptions.get(description);
+        if !open_file.reads() {
+            return Err(Errno::EBADF);
+        }
+        let (node, mut position) = (open_file.node, open_file.position);
+        let directory = self.system.tree.node(node).directory().ok_or(Errno::ENOTDIR)?;
+        let mut records = Vec::new();
+        let mut is_full = false;
+        for entry in directory.entries(node, position) {
+            let size = (ENTRY_HEAD + entry.name.len() + 1).next_multiple_of(8);
+            if (records.len() + size) as u64 > u64::from(length as u32) {
+                is_full = true;
+                break;
+            }
+            let kind = self.system.tree.node(entry.node).kind.file_type();
+            let end = records.len() + size;
+            records.extend_from_slice(&Tree::number(entry.node).to_le_bytes());
+            records.extend_from_slice(&entry.next.to_le_bytes());
+            records.extend_from_slice(&(size as u16).to_le_bytes());
+            records.push((kind / file_type::FIFO) as u8);
+            records.extend_from_slice(entry.name);
+            records.resize(end, 0);
+            position = entry.next;
+        }
+        if records.is_empty() && is_full {
+            return Err(Errno::EINVAL);
+        }
+        self.write(into, &records)?;
+        self.system.descriptions.get(description).position = position;
+        Ok(records.len() as u64)
+    }
+}

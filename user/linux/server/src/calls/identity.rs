@@ -1,0 +1,133 @@
+//! Calls about the process, its limits, and the system.
+
+use alloc::vec;
+
+use tench_linux_files::Errno;
+
+use crate::Machine;
+use crate::caller::{Caller, Result};
+use crate::descriptors::MAX_DESCRIPTORS;
+
+/// Length of a string in the description of the system.
+const UNAME: usize = 65;
+
+impl<M: Machine> Caller<'_, M> {
+    /// Reads and sets a limit.
+    pub fn prlimit64(&mut self, process: u64, resource: u64, new: u64, old: u64) -> Result {
+        const STACK: u64 = 3;
+        const CORE: u64 = 4;
+        const DESCRIPTORS: u64 = 7;
+        const MEMORY_LOCK: u64 = 8;
+        if process != 0 && process != u64::from(self.process.id) {
+            return Err(Errno::ESRCH);
+        }
+        let limit = [self.process.descriptors.limit.into(), 1 << 20];
+        let limits = match resource {
+            STACK => [8 << 20, u64::MAX],
+            CORE => [0, u64::MAX],
+            DESCRIPTORS => limit,
+            MEMORY_LOCK => [8 << 20, 8 << 20],
+            0..16 => [u64::MAX, u64::MAX],
+            _ => return Err(Errno::EINVAL),
+        };
+        if new != 0 {
+            let record: [u8; 16] = self.read_record(new)?;
+            let current = tench_linux_calls::records::u64_at(&record, 0);
+            if current > tench_linux_calls::records::u64_at(&record, 8) {
+                return Err(Errno::EINVAL);
+            }
+            if resource == DESCRIPTORS {
+                self.process.descriptors.limit = current.min(1 << 20) as u32;
+            }
+        }
+        self.write_if_wanted(old, &limits.map(u64::to_le_bytes).concat()).map(|()| 0)
+    }
+
+    /// Changes users or groups, each to the super-user's or not at all: there are no others.
+    pub fn stay_super_user(ids: &[u64]) -> Result {
+        let stays = ids.iter().all(|id| matches!(*id as u32, 0 | u32::MAX));
+        if stays { Ok(0) } else { Err(Errno::EPERM) }
+    }
+
+    /// Controls the process.
+    pub fn prctl(&mut self, operation: u64, argument: u64) -> Result {
+        const GET_DUMPABLE: u64 = 3;
+        const SET_DUMPABLE: u64 = 4;
+        const SET_NAME: u64 = 15;
+        const GET_NAME: u64 = 16;
+        const CAPBSET_READ: u64 = 23;
+        const SET_NO_NEW_PRIVILEGES: u64 = 38;
+        match operation {
+            GET_DUMPABLE => Ok(1),
+            SET_DUMPABLE | SET_NO_NEW_PRIVILEGES => Ok(0),
+            SET_NAME => {
+                let name = match self.read_string(argument, 16)? {
+                    Some(name) => name,
+                    None => self.read(argument, 15)?,
+                };
+                self.process.set_name(&name);
+                Ok(0)
+            }
+            GET_NAME => {
+                let name = self.process.name;
+                self.write(argument, &name).map(|()| 0)
+            }
+            CAPBSET_READ if argument <= 40 => Ok(1),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Reads what the process has used.
+    pub fn getrusage(&mut self, into: u64) -> Result {
+        self.write(into, &[0; 144]).map(|()| 0)
+    }
+
+    /// Reads on which processors the process may run.
+    pub fn sched_getaffinity(&mut self, length: u64, into: u64) -> Result {
+        if length < 8 || !length.is_multiple_of(8) {
+            return Err(Errno::EINVAL);
+        }
+        self.write(into, &1u64.to_le_bytes())?;
+        Ok(8)
+    }
+
+    /// Reads the description of the system.
+    pub fn uname(&mut self, into: u64) -> Result {
+        let texts = ["Linux", "tench", "6.1.0", "#1 SMP Tench", "aarch64", "(none)"];
+        let mut record = vec![0; UNAME * texts.len()];
+        for (text, field) in texts.iter().zip(record.chunks_exact_mut(UNAME)) {
+            field[..text.len()].copy_from_slice(text.as_bytes());
+        }
+        self.write(into, &record).map(|()| 0)
+    }
+
+    /// Reads how much memory there is.
+    pub fn sysinfo(&mut self, into: u64) -> Result {
+        const SIZE: usize = 112;
+        let uptime = self.system.memory.hardware.monotonic().as_secs();
+        let (total, free) = (self.system.memory.pool.total() as u64, self.system.memory.pool.free() as u64);
+        let words = [uptime, 0, 0, 0, total * 4096, free * 4096, 0, 0, 0, 0, 1];
+        let mut record: alloc::vec::Vec<u8> = words.iter().flat_map(|word| u64::to_le_bytes(*word)).collect();
+        record.resize(SIZE, 0);
+        // The unit of the sizes is a byte.
+        record[104] = 1;
+        self.write(into, &record).map(|()| 0)
+    }
+
+    /// Reads random bytes.
+    pub fn getrandom(&mut self, into: u64, length: u64) -> Result {
+        let mut bytes = vec![0; length.min(256) as usize];
+        let mut done = 0;
+        while done < length {
+            let part = (length - done).min(bytes.len() as u64) as usize;
+            self.system.memory.hardware.random(&mut bytes[..part]);
+            let place = into.checked_add(done).ok_or(Errno::EFAULT)?;
+            let chunk = bytes[..part].to_vec();
+            self.write(place, &chunk)?;
+            done += part as u64;
+        }
+        Ok(done)
+    }
+}
+
+const _: () = assert!(MAX_DESCRIPTORS <= 1 << 20);

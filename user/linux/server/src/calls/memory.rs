@@ -1,0 +1,156 @@
+//! Calls that change the process's memory.
+
+use tench_linux_calls::numbers::{map, open, prot};
+use tench_linux_files::{Errno, Kind};
+use tench_linux_memory::{Backing, MapRequest, Move, PAGE_SIZE, Placement, Rights, round_up};
+
+use crate::Machine;
+use crate::caller::{Caller, Result};
+use crate::devices::{self};
+
+/// The longest object in memory, in bytes.
+const MAX_LENGTH: u64 = 1 << 47;
+
+/// Returns the rights that Linux gives. Whatever can be written or executed can be read on this machine.
+fn rights(protection: u64) -> Rights {
+    let protection = protection as u32;
+    let mut rights = Rights::empty();
+    rights.set(Rights::WRITE, protection & prot::WRITE != 0);
+    rights.set(Rights::EXECUTE, protection & prot::EXEC != 0);
+    rights.set(Rights::READ, protection & (prot::READ | prot::WRITE | prot::EXEC) != 0);
+    rights
+}
+
+impl<M: Machine> Caller<'_, M> {
+    /// Moves the end of the heap. Returns where it is then, which is where it was if it cannot be moved.
+    pub fn brk(&mut self, end: u64) -> Result {
+        let process = &mut *self.process;
+        let Some(new) = round_up(end).filter(|_| end >= process.heap) else { return Ok(process.heap_end) };
+        let old = round_up(process.heap_end).unwrap_or(process.heap_end);
+        if new > old {
+            let request = MapRequest {
+                placement: Placement::FixedIfFree(old),
+                length: new - old,
+                rights: Rights::READ | Rights::WRITE,
+                allowed: Rights::all(),
+                shared: false,
+                backing: Backing::Anonymous,
+                grows: false,
+            };
+            if process.space.map(&mut self.system.memory, &request).is_err() {
+                return Ok(process.heap_end);
+            }
+        } else if new < old && process.space.unmap(&mut self.system.memory, new, old - new).is_err() {
+            return Ok(process.heap_end);
+        }
+        process.heap_end = end;
+        Ok(end)
+    }
+
+    /// Makes an area.
+    pub fn mmap(&mut self, address: u64, length: u64, protection: u64, flags: u64, file: u64, offset: u64) -> Result {
+        let flags = flags as u32;
+        let shared = match flags & map::TYPE {
+            map::PRIVATE => false,
+            map::SHARED | map::SHARED_VALIDATE => true,
+            _ => return Err(Errno::EINVAL),
+        };
+        if length == 0 || !offset.is_multiple_of(PAGE_SIZE) {
+            return Err(Errno::EINVAL);
+        }
+        let size = round_up(length).filter(|length| *length <= MAX_LENGTH).ok_or(Errno::ENOMEM)?;
+        let placement = match flags {
+            _ if flags & map::FIXED_NOREPLACE != 0 => Placement::FixedIfFree(address),
+            _ if flags & map::FIXED != 0 => Placement::Fixed(address),
+            _ => Placement::Hint(address),
+        };
+        let mut allowed = Rights::all();
+        let anonymous = flags & map::ANONYMOUS != 0;
+        let (backing, shared) = if anonymous {
+            let backing = if shared {
+                Backing::Object(self.system.memory.objects.make(size, &[]), 0)
+            } else {
+                Backing::Anonymous
+            };
+            (backing, shared)
+        } else {
+            self.file_to_map(file, offset, shared, &mut allowed)?
+        };
+        let rights = rights(protection);
+        let grows = flags & map::GROWSDOWN != 0;
+        let request = MapRequest { placement, length, rights, allowed, shared, backing, grows };
+        let result = if allowed.contains(rights) {
+            self.process.space.map(&mut self.system.memory, &request)
+        } else {
+            Err(Errno::EACCES)
+        };
+        if let (Backing::Object(object, _), true) = (backing, anonymous) {
+            // Its users are the areas from now on.
+            let memory = &mut self.system.memory;
+            memory.objects.release(&mut memory.pool, object);
+        }
+        result
+    }
+
+    /// Returns what a file's area consists of.
+    fn file_to_map(&mut self, file: u64, offset: u64, shared: bool, allowed: &mut Rights) -> Result<(Backing, bool)> {
+        let description = self.descriptor(file)?;
+        let description = self.system.descriptions.get(description);
+        let (node, reads, writes) = (description.node, description.reads(), description.writes());
+        let is_path = description.flags & open::PATH != 0;
+        if is_path {
+            return Err(Errno::EBADF);
+        }
+        if !reads {
+            return Err(Errno::EACCES);
+        }
+        if shared && !writes {
+            allowed.remove(Rights::WRITE);
+        }
+        match self.system.tree.node(node).kind {
+            Kind::Regular(object) => Ok((Backing::Object(object, offset), shared)),
+            // Zeros are anonymous memory; those that are shared nobody else can name.
+            Kind::Character(devices::ZERO) => Ok((Backing::Anonymous, false)),
+            _ => Err(Errno::ENODEV),
+        }
+    }
+
+    /// Removes what is in a range.
+    pub fn munmap(&mut self, address: u64, length: u64) -> Result {
+        self.process.space.unmap(&mut self.system.memory, address, length).map(|()| 0)
+    }
+
+    /// Changes the length or the place of an area.
+    pub fn mremap(&mut self, old: u64, old_length: u64, new_length: u64, flags: u64, new: u64) -> Result {
+        const MAY_MOVE: u64 = 1;
+        const FIXED: u64 = 2;
+        let to = match flags {
+            0 => Move::No,
+            MAY_MOVE => Move::IfNecessary,
+            flags if flags == MAY_MOVE | FIXED => Move::To(new),
+            _ => return Err(Errno::EINVAL),
+        };
+        self.process.space.remap(&mut self.system.memory, old, old_length, new_length, to)
+    }
+
+    /// Changes what the process may do in a range.
+    pub fn mprotect(&mut self, address: u64, length: u64, protection: u64) -> Result {
+        self.process.space.protect(&mut self.system.memory, address, length, rights(protection)).map(|()| 0)
+    }
+
+    /// Takes advice about a range.
+    pub fn madvise(&mut self, address: u64, length: u64, advice: u64) -> Result {
+        const DONT_NEED: u64 = 4;
+        const FREE: u64 = 8;
+        const KNOWN: core::ops::RangeInclusive<u64> = 0..=23;
+        match advice {
+            DONT_NEED | FREE => self.process.space.discard(&mut self.system.memory, address, length).map(|()| 0),
+            advice if !KNOWN.contains(&advice) => Err(Errno::EINVAL),
+            _ if !address.is_multiple_of(PAGE_SIZE) => Err(Errno::EINVAL),
+            _ => {
+                let end = round_up(length).and_then(|length| address.checked_add(length)).ok_or(Errno::EINVAL)?;
+                if self.process.space.areas().cover(address..end) { Ok(0) } else { Err(Errno::ENOMEM) }
+            }
+        }
+    }
+}

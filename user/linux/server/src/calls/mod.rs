@@ -1,0 +1,175 @@
+//! The calls, by subject. The table is below.
+
+mod descriptors;
+mod directories;
+mod identity;
+mod memory;
+mod paths;
+mod poll;
+mod programs;
+mod signals;
+mod status;
+mod terminal;
+mod time;
+mod transfer;
+
+use tench_linux_calls::{Errno, Sysno};
+
+use crate::Machine;
+use crate::caller::{Caller, Outcome, Result};
+
+/// Returns whether programs do without a call, after they have asked for it once.
+const fn is_dispensable(number: Sysno) -> bool {
+    matches!(
+        number,
+        Sysno::rseq
+            | Sysno::clone3
+            | Sysno::faccessat2
+            | Sysno::openat2
+            | Sysno::io_uring_setup
+            | Sysno::statx
+            | Sysno::membarrier
+    )
+}
+
+impl<M: Machine> Caller<'_, M> {
+    /// Makes a call, whose arguments are the program's.
+    pub(crate) fn dispatch(&mut self, number: u64, arguments: [u64; 6]) -> Outcome {
+        let Some(call) = usize::try_from(number).ok().and_then(Sysno::new) else {
+            return Err(Errno::ENOSYS).into();
+        };
+        let [a, b, c, ..] = arguments;
+        match call {
+            Sysno::kill | Sysno::tkill => return self.kill(a, b),
+            Sysno::tgkill => return self.kill(b, c),
+            Sysno::exit | Sysno::exit_group => return Outcome::Exit(a as u8),
+            Sysno::execve => return self.execve(a, b, c),
+            _ => {}
+        }
+        let result = self.process_call(call, arguments).or_else(|| self.file_call(call, arguments));
+        result.unwrap_or_else(|| self.missing(call)).into()
+    }
+
+    /// Answers a call that is not there. Programs probe some; the others are reported.
+    fn missing(&mut self, call: Sysno) -> Result {
+        if !is_dispensable(call) {
+            self.report_missing(&alloc::format!("there is no system call {}", tench_linux_calls::table::name(call)));
+        }
+        Err(Errno::ENOSYS)
+    }
+
+    /// Makes a call about files and descriptors.
+    #[rustfmt::skip]
+    fn file_call(&mut self, call: Sysno, [a, b, c, d, e, _]: [u64; 6]) -> Option<Result> {
+        Some(match call {
+            // Reading and writing.
+            Sysno::read => self.read_file(a, b, c, None),
+            Sysno::write => self.write_file(a, b, c, None),
+            Sysno::pread64 => self.read_file(a, b, c, Some(d)),
+            Sysno::pwrite64 => self.write_file(a, b, c, Some(d)),
+            Sysno::readv => self.readv(a, b, c),
+            Sysno::writev => self.writev(a, b, c),
+            Sysno::sendfile => self.sendfile(a, b, c, d),
+            Sysno::lseek => self.lseek(a, b, c),
+            Sysno::ftruncate => self.ftruncate(a, b),
+            Sysno::truncate => self.truncate(a, b),
+            Sysno::fsync | Sysno::fdatasync | Sysno::syncfs => self.descriptor(a).map(|_| 0),
+            Sysno::sync => Ok(0),
+            Sysno::fadvise64 => self.descriptor(a).map(|_| 0),
+
+            // Descriptors.
+            Sysno::openat => self.openat(a, b, c, d),
+            Sysno::close => self.close(a),
+            Sysno::close_range => self.close_range(a, b, c),
+            Sysno::dup => self.dup(a),
+            Sysno::dup3 => self.dup3(a, b, c),
+            Sysno::fcntl => self.fcntl(a, b, c),
+            Sysno::ioctl => self.ioctl(a, b, c),
+            Sysno::flock => self.descriptor(a).map(|_| 0),
+
+            Sysno::ppoll => self.ppoll(a, b),
+
+            // Paths.
+            Sysno::mkdirat => self.mkdirat(a, b, c),
+            Sysno::mknodat => self.mknodat(a, b, c, d),
+            Sysno::unlinkat => self.unlinkat(a, b, c),
+            Sysno::symlinkat => self.symlinkat(a, b, c),
+            Sysno::linkat => self.linkat(a, b, c, d, e),
+            Sysno::renameat => self.renameat(a, b, c, d, 0),
+            Sysno::renameat2 => self.renameat(a, b, c, d, e),
+            Sysno::readlinkat => self.readlinkat(a, b, c, d),
+            Sysno::faccessat => self.faccessat(a, b, c),
+            Sysno::chdir => self.chdir(a),
+            Sysno::fchdir => self.fchdir(a),
+            Sysno::getcwd => self.getcwd(a, b),
+            Sysno::getdents64 => self.getdents64(a, b, c),
+
+            // What is recorded of files.
+            Sysno::fstat => self.fstat(a, b),
+            Sysno::fstatat => self.newfstatat(a, b, c, d),
+            Sysno::statfs => self.statfs(a, b),
+            Sysno::fstatfs => self.fstatfs(a, b),
+            Sysno::fchmod => self.fchmod(a, b),
+            Sysno::fchmodat => self.fchmodat(a, b, c),
+            Sysno::fchown => self.fchown(a, b, c),
+            Sysno::fchownat => self.fchownat(a, b, c, d, e),
+            Sysno::utimensat => self.utimensat(a, b, c, d),
+            Sysno::umask => self.umask(a),
+            Sysno::getxattr | Sysno::lgetxattr | Sysno::fgetxattr => Err(Errno::EOPNOTSUPP),
+            Sysno::listxattr | Sysno::llistxattr | Sysno::flistxattr => Err(Errno::EOPNOTSUPP),
+
+            _ => return None,
+        })
+    }
+
+    /// Makes a call about memory, the process and its time.
+    #[rustfmt::skip]
+    fn process_call(&mut self, call: Sysno, [a, b, c, d, e, f]: [u64; 6]) -> Option<Result> {
+        Some(match call {
+            // Memory.
+            Sysno::brk => self.brk(a),
+            Sysno::mmap => self.mmap(a, b, c, d, e, f),
+            Sysno::munmap => self.munmap(a, b),
+            Sysno::mremap => self.mremap(a, b, c, d, e),
+            Sysno::mprotect => self.mprotect(a, b, c),
+            Sysno::madvise => self.madvise(a, b, c),
+            Sysno::msync | Sysno::mlock | Sysno::munlock => Ok(0),
+
+            // Signals.
+            Sysno::rt_sigaction => self.rt_sigaction(a, b, c, d),
+            Sysno::rt_sigprocmask => self.rt_sigprocmask(a, b, c, d),
+            Sysno::sigaltstack => self.sigaltstack(a, b),
+
+            // The process, its users and limits.
+            Sysno::getpid | Sysno::gettid => Ok(self.process.id.into()),
+            Sysno::getppid | Sysno::getuid | Sysno::geteuid | Sysno::getgid | Sysno::getegid => Ok(0),
+            Sysno::getpgid | Sysno::getsid => Ok(self.process.id.into()),
+            Sysno::getgroups => Ok(0),
+            Sysno::setuid | Sysno::setgid => Self::stay_super_user(&[a]),
+            Sysno::setresuid | Sysno::setresgid => Self::stay_super_user(&[a, b, c]),
+            Sysno::setgroups => if a == 0 { Ok(0) } else { Err(Errno::EPERM) },
+            Sysno::set_tid_address => { self.process.clear_at_end = a; Ok(self.process.id.into()) }
+            Sysno::set_robust_list => if b == 24 { Ok(0) } else { Err(Errno::EINVAL) },
+            Sysno::prlimit64 => self.prlimit64(a, b, c, d),
+            Sysno::prctl => self.prctl(a, b),
+            Sysno::getrusage => self.getrusage(b),
+            Sysno::sched_yield => Ok(0),
+            Sysno::sched_getaffinity => self.sched_getaffinity(b, c),
+            Sysno::getpriority => Ok(20),
+            Sysno::setpriority => Ok(0),
+
+            // Time and the system.
+            Sysno::clock_gettime => self.clock_gettime(a, b),
+            Sysno::clock_getres => self.clock_getres(a, b),
+            Sysno::gettimeofday => self.gettimeofday(a, b),
+            Sysno::nanosleep => self.nanosleep(a),
+            Sysno::clock_nanosleep => self.clock_nanosleep(a, b, c),
+            Sysno::times => self.times(a),
+            Sysno::uname => self.uname(a),
+            Sysno::sysinfo => self.sysinfo(a),
+            Sysno::getrandom => self.getrandom(a, b),
+
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,160 @@
+//! Calls that name files by paths.
+
+use alloc::vec::Vec;
+
+use tench_linux_calls::numbers::{AT_FDCWD, at, file_type};
+use tench_linux_files::{Device, Errno, Found, Last, NewNode, NodeId, Rename, Tree};
+
+use crate::Machine;
+use crate::caller::{Caller, Result};
+
+impl<M: Machine> Caller<'_, M> {
+    /// Reads a path. Returns the directory from which it leads, too.
+    pub(crate) fn path(&mut self, directory: u64, path: u64) -> Result<(NodeId, Vec<u8>)> {
+        let path = self.read_path(path)?;
+        let from = if path.first() == Some(&b'/') { Tree::ROOT } else { self.directory(directory, path.is_empty())? };
+        Ok((from, path))
+    }
+
+    /// Returns the directory with a descriptor, or the working directory.
+    fn directory(&mut self, descriptor: u64, may_be_file: bool) -> Result<NodeId> {
+        if (descriptor as u32).cast_signed() == AT_FDCWD {
+            return Ok(self.process.directory);
+        }
+        let description = self.descriptor(descriptor)?;
+        let node = self.system.descriptions.get(description).node;
+        if self.system.tree.node(node).directory().is_some() || may_be_file { Ok(node) } else { Err(Errno::ENOTDIR) }
+    }
+
+    /// Returns the node to which a path leads.
+    pub(crate) fn find(&mut self, directory: u64, path: u64, last: Last) -> Result<NodeId> {
+        let (from, path) = self.path(directory, path)?;
+        self.system.tree.find((Tree::ROOT, from), &path, last)
+    }
+
+    /// Returns the node to which a path leads. With `AT_EMPTY_PATH` and an empty path that is the descriptor's.
+    pub(crate) fn find_at(&mut self, directory: u64, path: u64, flags: u64) -> Result<NodeId> {
+        let flags = flags as u32;
+        let (from, path) = self.path(directory, path)?;
+        if path.is_empty() && flags & at::EMPTY_PATH != 0 {
+            return Ok(from);
+        }
+        let last = if flags & at::SYMLINK_NOFOLLOW != 0 { Last::Keep } else { Last::Follow };
+        self.system.tree.find((Tree::ROOT, from), &path, last)
+    }
+
+    /// Returns the place of a path's last name.
+    fn place(&mut self, directory: u64, path: u64) -> Result<Found> {
+        let (from, path) = self.path(directory, path)?;
+        self.system.tree.walk(Tree::ROOT, from, &path, Last::Name)
+    }
+
+    fn make(&mut self, place: &Found, new: NewNode<'_>, mode: u64) -> Result {
+        let permissions = mode as u32 & 0o7777 & !self.process.mask;
+        self.system.tree.make(&mut self.system.memory, place, new, permissions).map(|_| 0)
+    }
+
+    /// Makes a directory.
+    pub fn mkdirat(&mut self, directory: u64, path: u64, mode: u64) -> Result {
+        let place = self.place(directory, path)?;
+        self.make(&place, NewNode::Directory, mode & 0o1777)
+    }
+
+    /// Makes a node that is no directory.
+    pub fn mknodat(&mut self, directory: u64, path: u64, mode: u64, device: u64) -> Result {
+        let device = Device(device as u32);
+        let new = match mode as u32 & file_type::MASK {
+            0 | file_type::REGULAR => NewNode::Regular(&[]),
+            file_type::CHARACTER => NewNode::Character(device),
+            file_type::BLOCK => NewNode::Block(device),
+            file_type::FIFO => NewNode::Fifo,
+            file_type::SOCKET => NewNode::Socket,
+            file_type::DIRECTORY => return Err(Errno::EPERM),
+            _ => return Err(Errno::EINVAL),
+        };
+        let place = self.place(directory, path)?;
+        self.make(&place, new, mode)
+    }
+
+    /// Removes an entry.
+    pub fn unlinkat(&mut self, directory: u64, path: u64, flags: u64) -> Result {
+        let flags = flags as u32;
+        if flags & !at::REMOVEDIR != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let place = self.place(directory, path)?;
+        if flags & at::REMOVEDIR != 0 {
+            self.system.tree.remove_directory(&mut self.system.memory, &place)?;
+        } else {
+            self.system.tree.unlink(&mut self.system.memory, &place)?;
+        }
+        Ok(0)
+    }
+
+    /// Makes a symbolic link.
+    pub fn symlinkat(&mut self, target: u64, directory: u64, path: u64) -> Result {
+        let target = self.read_path(target)?;
+        if target.is_empty() {
+            return Err(Errno::ENOENT);
+        }
+        let place = self.place(directory, path)?;
+        // Permissions of links mean nothing, and show as all of them.
+        self.system.tree.make(&mut self.system.memory, &place, NewNode::Link(&target), 0o777).map(|_| 0)
+    }
+
+    /// Adds another entry for a node.
+    pub fn linkat(&mut self, old_at: u64, old: u64, new_at: u64, new: u64, flags: u64) -> Result {
+        let flags = flags as u32;
+        if flags & !(at::SYMLINK_FOLLOW | at::EMPTY_PATH) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let keep = if flags & at::SYMLINK_FOLLOW != 0 { 0 } else { at::SYMLINK_NOFOLLOW };
+        let node = self.find_at(old_at, old, (flags & at::EMPTY_PATH | keep).into())?;
+        let place = self.place(new_at, new)?;
+        self.system.tree.link(node, &place).map(|()| 0)
+    }
+
+    /// Gives a node another name.
+    pub fn renameat(&mut self, old_at: u64, old: u64, new_at: u64, new: u64, flags: u64) -> Result {
+        let how = match flags {
+            0 => Rename::Replace,
+            1 => Rename::KeepExisting,
+            2 => Rename::Exchange,
+            _ => return Err(Errno::EINVAL),
+        };
+        let (old, new) = (self.place(old_at, old)?, self.place(new_at, new)?);
+        self.system.tree.rename(&mut self.system.memory, &old, &new, how).map(|()| 0)
+    }
+
+    /// Reads where a symbolic link leads.
+    pub fn readlinkat(&mut self, directory: u64, path: u64, into: u64, length: u64) -> Result {
+        if (length as u32).cast_signed() <= 0 {
+            return Err(Errno::EINVAL);
+        }
+        let (from, path) = self.path(directory, path)?;
+        let target = if path == b"/proc/self/exe" {
+            self.process.program.clone()
+        } else {
+            let node = match path.is_empty() {
+                true => from,
+                false => self.system.tree.find((Tree::ROOT, from), &path, Last::Keep)?,
+            };
+            self.system.tree.link_target(node)?.to_vec()
+        };
+        let length = target.len().min(length as u32 as usize);
+        self.write(into, &target[..length])?;
+        Ok(length as u64)
+    }
+
+    /// Returns whether the process may access a file. The super-user may do all but execute what nobody may.
+    pub fn faccessat(&mut self, directory: u64, path: u64, wanted: u64) -> Result {
+        const EXECUTE: u64 = 1;
+        if wanted & !7 != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let node = self.find(directory, path, Last::Follow)?;
+        let node = self.system.tree.node(node);
+        let can_execute = node.directory().is_some() || node.attributes.permissions & 0o111 != 0;
+        if wanted & EXECUTE != 0 && !can_execute { Err(Errno::EACCES) } else { Ok(0) }
+    }
+}

@@ -1,0 +1,183 @@
+//! Calls about what is recorded of files.
+
+use tench_linux_calls::numbers::{AT_FDCWD, at};
+use tench_linux_calls::records::{stat, timespec, u64_at};
+use tench_linux_files::{Errno, Kind, Last, NodeId, Time, Tree};
+
+use crate::Machine;
+use crate::caller::{Caller, Result};
+
+/// The file system's number, as programs see it.
+const DEVICE: u64 = 1;
+/// Size of a block, in bytes.
+const BLOCK: u32 = 4096;
+
+/// Writes a number into a record.
+fn put<const N: usize>(record: &mut [u8], offset: usize, bytes: [u8; N]) {
+    record[offset..offset + N].copy_from_slice(&bytes);
+}
+
+fn put_time(record: &mut [u8], offset: usize, time: Time) {
+    put(record, offset + timespec::SECONDS, time.seconds.to_le_bytes());
+    put(record, offset + timespec::NANOSECONDS, u64::from(time.nanoseconds).to_le_bytes());
+}
+
+impl<M: Machine> Caller<'_, M> {
+    /// Returns what is recorded of a node, as programs read it.
+    fn status(&self, id: NodeId) -> [u8; stat::SIZE] {
+        let node = self.system.tree.node(id);
+        let (length, special) = match &node.kind {
+            Kind::Regular(object) => (self.system.memory.objects.get(*object).length(), 0),
+            Kind::Directory(directory) => (20 * (directory.len() as u64 + 2), 0),
+            Kind::Link(path) => (path.len() as u64, 0),
+            Kind::Character(device) | Kind::Block(device) => (0, device.0.into()),
+            Kind::Fifo | Kind::Socket => (0, 0),
+        };
+        let blocks = match &node.kind {
+            Kind::Regular(_) => length.div_ceil(u64::from(BLOCK)) * u64::from(BLOCK / 512),
+            _ => 0,
+        };
+        let mut record = [0; stat::SIZE];
+        put(&mut record, stat::DEVICE, DEVICE.to_le_bytes());
+        put(&mut record, stat::INODE, Tree::number(id).to_le_bytes());
+        put(&mut record, stat::MODE, node.mode().to_le_bytes());
+        put(&mut record, stat::LINKS, node.links().to_le_bytes());
+        put(&mut record, stat::USER, node.attributes.user.to_le_bytes());
+        put(&mut record, stat::GROUP, node.attributes.group.to_le_bytes());
+        put(&mut record, stat::SPECIAL_DEVICE, u64::to_le_bytes(special));
+        put(&mut record, stat::LENGTH, length.to_le_bytes());
+        put(&mut record, stat::BLOCK_SIZE, BLOCK.to_le_bytes());
+        put(&mut record, stat::BLOCKS, blocks.to_le_bytes());
+        put_time(&mut record, stat::ACCESSED, node.attributes.accessed);
+        put_time(&mut record, stat::MODIFIED, node.attributes.modified);
+        put_time(&mut record, stat::CHANGED, node.attributes.changed);
+        record
+    }
+
+    /// Reads what is recorded of an open file.
+    pub fn fstat(&mut self, descriptor: u64, into: u64) -> Result {
+        let description = self.descriptor(descriptor)?;
+        let node = self.system.descriptions.get(description).node;
+        let record = self.status(node);
+        self.write(into, &record).map(|()| 0)
+    }
+
+    /// Reads what is recorded of a file.
+    pub fn newfstatat(&mut self, directory: u64, path: u64, into: u64, flags: u64) -> Result {
+        if flags as u32 & !(at::SYMLINK_NOFOLLOW | at::NO_AUTOMOUNT | at::EMPTY_PATH) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let node = self.find_at(directory, path, flags)?;
+        let record = self.status(node);
+        self.write(into, &record).map(|()| 0)
+    }
+
+    /// Reads what is recorded of the file system of a path.
+    pub fn statfs(&mut self, path: u64, into: u64) -> Result {
+        self.find(AT_FDCWD as u64, path, Last::Follow)?;
+        self.write_file_system(into)
+    }
+
+    /// Reads what is recorded of the file system of an open file.
+    pub fn fstatfs(&mut self, descriptor: u64, into: u64) -> Result {
+        self.descriptor(descriptor)?;
+        self.write_file_system(into)
+    }
+
+    fn write_file_system(&mut self, into: u64) -> Result {
+        const TMPFS: u64 = 0x0102_1994;
+        let (total, free) = (self.system.memory.pool.total() as u64, self.system.memory.pool.free() as u64);
+        let words = [TMPFS, u64::from(BLOCK), total, free, free, 0, 0, 0, 255, u64::from(BLOCK), 0, 0, 0, 0, 0];
+        let record: alloc::vec::Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.write(into, &record).map(|()| 0)
+    }
+
+    fn set_permissions(&mut self, node: NodeId, mode: u64) -> Result {
+        let now = self.system.tree.now;
+        let attributes = &mut self.system.tree.node_mut(node).attributes;
+        attributes.permissions = mode as u32 & 0o7777;
+        attributes.changed = now;
+        Ok(0)
+    }
+
+    /// Changes the permissions of an open file.
+    pub fn fchmod(&mut self, descriptor: u64, mode: u64) -> Result {
+        let description = self.descriptor(descriptor)?;
+        let node = self.system.descriptions.get(description).node;
+        self.set_permissions(node, mode)
+    }
+
+    /// Changes the permissions of a file.
+    pub fn fchmodat(&mut self, directory: u64, path: u64, mode: u64) -> Result {
+        let node = self.find(directory, path, Last::Follow)?;
+        self.set_permissions(node, mode)
+    }
+
+    fn set_owner(&mut self, node: NodeId, user: u64, group: u64) -> Result {
+        let now = self.system.tree.now;
+        let attributes = &mut self.system.tree.node_mut(node).attributes;
+        let (user, group) = (user as u32, group as u32);
+        // All ones leave it as it is.
+        attributes.user = if user == u32::MAX { attributes.user } else { user };
+        attributes.group = if group == u32::MAX { attributes.group } else { group };
+        attributes.changed = now;
+        Ok(0)
+    }
+
+    /// Changes the owner of an open file.
+    pub fn fchown(&mut self, descriptor: u64, user: u64, group: u64) -> Result {
+        let description = self.descriptor(descriptor)?;
+        let node = self.system.descriptions.get(description).node;
+        self.set_owner(node, user, group)
+    }
+
+    /// Changes the owner of a file.
+    pub fn fchownat(&mut self, directory: u64, path: u64, user: u64, group: u64, flags: u64) -> Result {
+        if flags as u32 & !(at::SYMLINK_NOFOLLOW | at::EMPTY_PATH) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let node = self.find_at(directory, path, flags)?;
+        self.set_owner(node, user, group)
+    }
+
+    /// Changes the times that are recorded of a file.
+    pub fn utimensat(&mut self, directory: u64, path: u64, times: u64, flags: u64) -> Result {
+        if flags as u32 & !(at::SYMLINK_NOFOLLOW | at::EMPTY_PATH) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let (accessed, modified) = if times == 0 {
+            (Some(self.system.tree.now), Some(self.system.tree.now))
+        } else {
+            let record: [u8; 2 * timespec::SIZE] = self.read_record(times)?;
+            (self.time_to_set(&record)?, self.time_to_set(&record[timespec::SIZE..])?)
+        };
+        let node = if path == 0 {
+            let description = self.descriptor(directory)?;
+            self.system.descriptions.get(description).node
+        } else {
+            self.find_at(directory, path, flags)?
+        };
+        if accessed.is_some() || modified.is_some() {
+            self.system.tree.set_times(node, accessed, modified);
+        }
+        Ok(0)
+    }
+
+    /// Returns the time that a record asks for, or none if it is to stay.
+    fn time_to_set(&self, record: &[u8]) -> Result<Option<Time>> {
+        const NOW: u64 = 0x3fff_ffff;
+        const KEEP: u64 = 0x3fff_fffe;
+        let seconds = u64_at(record, timespec::SECONDS).cast_signed();
+        match u64_at(record, timespec::NANOSECONDS) {
+            NOW => Ok(Some(self.system.tree.now)),
+            KEEP => Ok(None),
+            nanoseconds if nanoseconds < 1_000_000_000 => Ok(Some(Time { seconds, nanoseconds: nanoseconds as u32 })),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Sets which permissions new files do not get. Returns what was set before.
+    pub fn umask(&mut self, mask: u64) -> Result {
+        Ok(core::mem::replace(&mut self.process.mask, mask as u32 & 0o777).into())
+    }
+}

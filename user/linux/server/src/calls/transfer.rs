@@ -1,0 +1,314 @@
+//! Calls that read and write files.
+
+use alloc::vec;
+
+use tench_linux_calls::numbers::open;
+use tench_linux_calls::records::{iovec, u64_at};
+use tench_linux_files::{Errno, Kind, NodeId};
+
+use crate::Machine;
+use crate::caller::{Caller, Result};
+use crate::descriptors::DescriptionId;
+use crate::devices;
+
+/// The most that one call transfers.
+const MAX_TRANSFER: u64 = 0x7fff_f000;
+/// The most that is copied at once, in bytes.
+const PART: usize = 64 * 1024;
+/// The most vectors of one call.
+const MAX_VECTORS: u64 = 1024;
+
+/// The place in a file from which a call transfers.
+enum From {
+    /// The position of the open file, which moves.
+    Position,
+    /// This offset.
+    Offset(u64),
+}
+
+impl<M: Machine> Caller<'_, M> {
+    /// Reads from a file, at its position or at an offset.
+    pub fn read_file(&mut self, descriptor: u64, address: u64, length: u64, offset: Option<u64>) -> Result {
+        let description = self.descriptor(descriptor)?;
+        self.system.descriptions.get(description).reads().then_some(()).ok_or(Errno::EBADF)?;
+        let from = self.from(description, offset)?;
+        self.read_to(description, address, length.min(MAX_TRANSFER), from)
+    }
+
+    /// Writes to a file, at its position or at an offset.
+    pub fn write_file(&mut self, descriptor: u64, address: u64, length: u64, offset: Option<u64>) -> Result {
+        let description = self.descriptor(descriptor)?;
+        self.system.descriptions.get(description).writes().then_some(()).ok_or(Errno::EBADF)?;
+        let from = self.from(description, offset)?;
+        self.write_from(description, address, length.min(MAX_TRANSFER), from)
+    }
+
+    /// Returns from where a call transfers.
+    fn from(&mut self, description: DescriptionId, offset: Option<u64>) -> Result<From> {
+        let Some(offset) = offset else { return Ok(From::Position) };
+        if offset.cast_signed() < 0 {
+            return Err(Errno::EINVAL);
+        }
+        let node = self.system.descriptions.get(description).node;
+        match self.system.tree.node(node).kind {
+            Kind::Fifo | Kind::Socket => Err(Errno::ESPIPE),
+            Kind::Character(device) if devices::is_terminal(device) => Err(Errno::ESPIPE),
+            _ => Ok(From::Offset(offset)),
+        }
+    }
+
+    fn read_to(&mut self, description: DescriptionId, address: u64, length: u64, from: From) -> Result {
+        let mut done = 0;
+        while done < length {
+            let mut buffer = vec![0; (length - done).min(PART as u64) as usize];
+            let offset = match from {
+                From::Position => None,
+                From::Offset(offset) => Some(offset + done),
+            };
+            let count = match self.read_part(description, &mut buffer, offset) {
+                Ok(count) => count,
+                Err(_) if done > 0 => break,
+                Err(error) => return Err(error),
+            };
+            let place = address.checked_add(done).ok_or(Errno::EFAULT)?;
+            let written = self.process.space.write(&mut self.system.memory, place, &buffer[..count]);
+            if let From::Position = from {
+                self.system.descriptions.get(description).position += written as u64;
+            }
+            done += written as u64;
+            if written < count {
+                return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
+            }
+            if count < buffer.len() {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Reads once from where a file's position is, or from an offset. The position stays.
+    fn read_part(&mut self, description: DescriptionId, into: &mut [u8], offset: Option<u64>) -> Result<usize> {
+        let description = self.system.descriptions.get(description);
+        let (node, offset) = (description.node, offset.unwrap_or(description.position));
+        let memory = &mut self.system.memory;
+        match self.system.tree.node(node).kind {
+            Kind::Regular(object) => Ok(memory.objects.read(&mut memory.hardware, object, offset, into)),
+            Kind::Directory(_) => Err(Errno::EISDIR),
+            Kind::Character(device) => devices::read(&mut memory.hardware, device, into),
+            Kind::Link(_) | Kind::Block(_) | Kind::Fifo | Kind::Socket => Err(Errno::EINVAL),
+        }
+    }
+
+    fn write_from(&mut self, description: DescriptionId, address: u64, length: u64, from: From) -> Result {
+        let mut done = 0;
+        while done < length {
+            let mut buffer = vec![0; (length - done).min(PART as u64) as usize];
+            let place = address.checked_add(done).ok_or(Errno::EFAULT)?;
+            let readable = self.process.space.read(&mut self.system.memory, place, &mut buffer);
+            if readable == 0 {
+                return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
+            }
+            let offset = match from {
+                From::Position => None,
+                From::Offset(offset) => Some(offset + done),
+            };
+            let count = match self.write_part(description, &buffer[..readable], offset) {
+                Ok(count) => count,
+                Err(_) if done > 0 => break,
+                Err(error) => return Err(error),
+            };
+            done += count as u64;
+            if count < buffer.len() {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes once to where a file's position is, which moves, or to an offset.
+    fn write_part(&mut self, description: DescriptionId, from: &[u8], offset: Option<u64>) -> Result<usize> {
+        let open_file = self.system.descriptions.get(description);
+        let (node, appends) = (open_file.node, open_file.flags & open::APPEND != 0);
+        let mut place = offset.unwrap_or(open_file.position);
+        let memory = &mut self.system.memory;
+        let count = match self.system.tree.node(node).kind {
+            Kind::Regular(object) => {
+                if appends {
+                    place = memory.objects.get(object).length();
+                }
+                let count = memory.objects.write(&mut memory.pool, &mut memory.hardware, object, place, from)?;
+                self.system.tree.touch(node);
+                count
+            }
+            Kind::Character(device) => devices::write(&mut memory.hardware, device, from)?,
+            Kind::Directory(_) => return Err(Errno::EISDIR),
+            Kind::Link(_) | Kind::Block(_) | Kind::Fifo | Kind::Socket => return Err(Errno::EINVAL),
+        };
+        if offset.is_none() {
+            self.system.descriptions.get(description).position = place + count as u64;
+        }
+        Ok(count)
+    }
+
+    /// Calls a function for each vector's address and length, and adds up what it transfers, until one is not filled.
+    fn each_vector(
+        &mut self,
+        vectors: u64,
+        count: u64,
+        mut transfer: impl FnMut(&mut Self, u64, u64) -> Result,
+    ) -> Result {
+        if count > MAX_VECTORS {
+            return Err(Errno::EINVAL);
+        }
+        let records = self.read(vectors, count as usize * iovec::SIZE)?;
+        let lengths = records.chunks_exact(iovec::SIZE).map(|record| u64_at(record, iovec::LENGTH));
+        let all =
+            lengths.map(|length| i64::try_from(length).ok()).try_fold(0i64, |all, length| all.checked_add(length?));
+        all.ok_or(Errno::EINVAL)?;
+        let mut done = 0;
+        for record in records.chunks_exact(iovec::SIZE) {
+            let (address, length) = (u64_at(record, iovec::BASE), u64_at(record, iovec::LENGTH));
+            let length = length.min(MAX_TRANSFER - done);
+            if length == 0 {
+                continue;
+            }
+            match transfer(self, address, length) {
+                Ok(part) => {
+                    done += part;
+                    if part < length {
+                        break;
+                    }
+                }
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(done)
+    }
+
+    /// Reads from a file into several places.
+    pub fn readv(&mut self, descriptor: u64, vectors: u64, count: u64) -> Result {
+        let description = self.descriptor(descriptor)?;
+        self.system.descriptions.get(description).reads().then_some(()).ok_or(Errno::EBADF)?;
+        self.each_vector(vectors, count, |caller, address, length| {
+            caller.read_to(description, address, length, From::Position)
+        })
+    }
+
+    /// Writes to a file from several places.
+    pub fn writev(&mut self, descriptor: u64, vectors: u64, count: u64) -> Result {
+        let description = self.descriptor(descriptor)?;
+        self.system.descriptions.get(description).writes().then_some(()).ok_or(Errno::EBADF)?;
+        self.each_vector(vectors, count, |caller, address, length| {
+            caller.write_from(description, address, length, From::Position)
+        })
+    }
+
+    /// Copies from one file to another, from an offset that moves, or from the position.
+    pub fn sendfile(&mut self, to: u64, from: u64, offset: u64, length: u64) -> Result {
+        let (to, from) = (self.descriptor(to)?, self.descriptor(from)?);
+        let is_open = self.system.descriptions.get(from).reads() && self.system.descriptions.get(to).writes();
+        is_open.then_some(()).ok_or(Errno::EBADF)?;
+        let node = self.system.descriptions.get(from).node;
+        if !matches!(self.system.tree.node(node).kind, Kind::Regular(_)) {
+            return Err(Errno::EINVAL);
+        }
+        let mut place = match offset {
+            0 => self.system.descriptions.get(from).position,
+            _ => u64::from_le_bytes(self.read_record(offset)?),
+        };
+        let (length, mut done) = (length.min(MAX_TRANSFER), 0);
+        while done < length {
+            let mut buffer = vec![0; (length - done).min(PART as u64) as usize];
+            let count = self.read_part(from, &mut buffer, Some(place))?;
+            if count == 0 {
+                break;
+            }
+            match self.write_part(to, &buffer[..count], None) {
+                Ok(written) => {
+                    done += written as u64;
+                    place += written as u64;
+                    if written < count {
+                        break;
+                    }
+                }
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        match offset {
+            0 => self.system.descriptions.get(from).position = place,
+            _ => self.write(offset, &place.to_le_bytes())?,
+        }
+        Ok(done)
+    }
+
+    /// Moves a file's position.
+    pub fn lseek(&mut self, descriptor: u64, offset: u64, whence: u64) -> Result {
+        let description = self.descriptor(descriptor)?;
+        let open_file = self.system.descriptions.get(description);
+        let (node, position) = (open_file.node, open_file.position);
+        if open_file.flags & open::PATH != 0 {
+            return Err(Errno::EBADF);
+        }
+        let length = match self.system.tree.node(node).kind {
+            Kind::Regular(object) => self.system.memory.objects.get(object).length(),
+            Kind::Character(device) if devices::is_terminal(device) => return Err(Errno::ESPIPE),
+            Kind::Character(_) => return Ok(0),
+            Kind::Fifo | Kind::Socket => return Err(Errno::ESPIPE),
+            Kind::Directory(_) | Kind::Link(_) | Kind::Block(_) => 0,
+        };
+        let offset = offset.cast_signed();
+        let new = match whence as u32 {
+            0 => Some(offset),
+            1 => position.cast_signed().checked_add(offset),
+            2 => length.cast_signed().checked_add(offset),
+            // There are no holes that could be found.
+            3 | 4 if offset < 0 || offset.cast_unsigned() >= length => return Err(Errno::ENXIO),
+            3 => Some(offset),
+            4 => Some(length.cast_signed()),
+            _ => return Err(Errno::EINVAL),
+        };
+        let new = new.ok_or(Errno::EOVERFLOW)?;
+        if new < 0 {
+            return Err(Errno::EINVAL);
+        }
+        self.system.descriptions.get(description).position = new.cast_unsigned();
+        Ok(new.cast_unsigned())
+    }
+
+    /// Changes the length of an open file.
+    pub fn ftruncate(&mut self, descriptor: u64, length: u64) -> Result {
+        let description = self.descriptor(descriptor)?;
+        let open_file = self.system.descriptions.get(description);
+        let (node, writes) = (open_file.node, open_file.writes());
+        if length.cast_signed() < 0 || !writes {
+            return Err(Errno::EINVAL);
+        }
+        self.set_length(node, length)
+    }
+
+    /// Changes the length of a file.
+    pub fn truncate(&mut self, path: u64, length: u64) -> Result {
+        if length.cast_signed() < 0 {
+            return Err(Errno::EINVAL);
+        }
+        let node = self.find(tench_linux_calls::numbers::AT_FDCWD as u64, path, tench_linux_files::Last::Follow)?;
+        if self.system.tree.node(node).directory().is_some() {
+            return Err(Errno::EISDIR);
+        }
+        self.set_length(node, length)
+    }
+
+    /// Changes the length of a file.
+    pub(crate) fn set_length(&mut self, node: NodeId, length: u64) -> Result {
+        let Kind::Regular(object) = self.system.tree.node(node).kind else { return Err(Errno::EINVAL) };
+        let memory = &mut self.system.memory;
+        if length < memory.objects.get(object).length() {
+            self.process.space.truncate(memory, object, length.div_ceil(4096));
+        }
+        memory.objects.set_length(&mut memory.pool, &mut memory.hardware, object, length);
+        self.system.tree.touch(node);
+        Ok(0)
+    }
+}

@@ -1,0 +1,150 @@
+//! Open files, and the descriptors by which a process names them.
+
+use alloc::vec::Vec;
+
+use tench_linux_calls::numbers::open;
+use tench_linux_files::{Errno, NodeId};
+
+/// Number of descriptors that a process may have, unless it sets another limit.
+pub const MAX_DESCRIPTORS: u32 = 1024;
+
+/// Name of an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DescriptionId(u32);
+
+/// An open file. Descriptors that were duplicated or inherited share it, and with it the position.
+#[derive(Debug)]
+pub struct Description {
+    /// The node.
+    pub node: NodeId,
+    /// How it was opened: access and flags that can be changed later.
+    pub flags: u32,
+    /// Position of the next byte, or of the next entry of a directory.
+    pub position: u64,
+    users: u32,
+}
+
+impl Description {
+    /// Returns whether the file may be read.
+    pub const fn reads(&self) -> bool {
+        self.flags & (open::ACCESS | open::PATH) != open::WRONLY && self.flags & open::PATH == 0
+    }
+
+    /// Returns whether the file may be written.
+    pub const fn writes(&self) -> bool {
+        self.flags & open::ACCESS != open::RDONLY && self.flags & open::PATH == 0
+    }
+}
+
+/// All open files of an instance.
+#[derive(Debug, Default)]
+pub struct Descriptions {
+    all: Vec<Option<Description>>,
+}
+
+impl Descriptions {
+    /// Adds an open file with one user. Its node has got a user for it.
+    pub fn add(&mut self, node: NodeId, flags: u32) -> DescriptionId {
+        let new = Some(Description { node, flags, position: 0, users: 1 });
+        let index = match self.all.iter().position(Option::is_none) {
+            Some(index) => {
+                self.all[index] = new;
+                index
+            }
+            None => {
+                self.all.push(new);
+                self.all.len() - 1
+            }
+        };
+        DescriptionId(index as u32)
+    }
+
+    /// Returns an open file.
+    ///
+    /// # Panics
+    /// Panics if it was closed: whoever has its name is one of its users.
+    pub fn get(&mut self, id: DescriptionId) -> &mut Description {
+        match self.all.get_mut(id.0 as usize) {
+            Some(Some(description)) => description,
+            _ => panic!("a file was closed before its user"),
+        }
+    }
+
+    /// Returns the number of open files.
+    pub fn count(&self) -> usize {
+        self.all.iter().flatten().count()
+    }
+
+    /// Adds a user to an open file.
+    pub fn share(&mut self, id: DescriptionId) {
+        self.get(id).users += 1;
+    }
+
+    /// Removes a user from an open file. The last one closes it; then returns its node.
+    pub fn release(&mut self, id: DescriptionId) -> Option<NodeId> {
+        let description = self.get(id);
+        description.users -= 1;
+        if description.users > 0 {
+            return None;
+        }
+        self.all[id.0 as usize].take().map(|description| description.node)
+    }
+}
+
+/// A descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    /// The open file.
+    pub description: DescriptionId,
+    /// The descriptor is closed when the process starts another program.
+    pub closes_on_exec: bool,
+}
+
+/// The descriptors of a process.
+#[derive(Clone, Debug)]
+pub struct Descriptors {
+    all: Vec<Option<Descriptor>>,
+    /// Number behind the highest that may be used.
+    pub limit: u32,
+}
+
+impl Default for Descriptors {
+    fn default() -> Descriptors {
+        Descriptors { all: Vec::new(), limit: MAX_DESCRIPTORS }
+    }
+}
+
+impl Descriptors {
+    /// Returns a descriptor.
+    ///
+    /// # Errors
+    /// `EBADF`
+    pub fn get(&self, number: u64) -> Result<Descriptor, Errno> {
+        // Only 32 bits of the register count.
+        self.all.get(number as u32 as usize).copied().flatten().ok_or(Errno::EBADF)
+    }
+
+    /// Uses the lowest free number, which is not less than `from`.
+    ///
+    /// # Errors
+    /// `EMFILE`
+    pub fn add(&mut self, descriptor: Descriptor, from: u32) -> Result<u32, Errno> {
+        let free = (from..self.limit).find(|number| self.get(u64::from(*number)).is_err()).ok_or(Errno::EMFILE)?;
+        self.set(free, Some(descriptor));
+        Ok(free)
+    }
+
+    /// Changes what a number means. Returns what it meant before.
+    pub fn set(&mut self, number: u32, descriptor: Option<Descriptor>) -> Option<Descriptor> {
+        let index = number as usize;
+        if index >= self.all.len() && descriptor.is_some() {
+            self.all.resize(index + 1, None);
+        }
+        core::mem::replace(self.all.get_mut(index)?, descriptor)
+    }
+
+    /// Returns all descriptors with their numbers.
+    pub fn all(&self) -> impl Iterator<Item = (u32, Descriptor)> {
+        self.all.iter().enumerate().filter_map(|(number, descriptor)| Some((number as u32, (*descriptor)?)))
+    }
+}

@@ -1,0 +1,68 @@
+//! Devices.
+
+use tench_linux_files::{Device, Errno};
+
+use crate::Machine;
+
+const fn device(major: u32, minor: u32) -> Device {
+    Device(major << 8 | minor)
+}
+
+/// Swallows everything, and is always at its end.
+pub const NULL: Device = device(1, 3);
+/// Is endless zeros.
+pub const ZERO: Device = device(1, 5);
+/// Is endless zeros, and has no room.
+pub const FULL: Device = device(1, 7);
+/// Is endless random bytes.
+pub const RANDOM: Device = device(1, 8);
+/// Is endless random bytes.
+pub const URANDOM: Device = device(1, 9);
+/// The terminal of the process.
+pub const TERMINAL: Device = device(5, 0);
+/// The console.
+pub const CONSOLE: Device = device(5, 1);
+
+/// The devices that every system has.
+pub static NODES: &[(&[u8], Device)] = &[
+    (b"/dev/null", NULL),
+    (b"/dev/zero", ZERO),
+    (b"/dev/full", FULL),
+    (b"/dev/random", RANDOM),
+    (b"/dev/urandom", URANDOM),
+    (b"/dev/tty", TERMINAL),
+    (b"/dev/console", CONSOLE),
+];
+
+/// Returns whether a device is a terminal.
+pub fn is_terminal(device: Device) -> bool {
+    device == TERMINAL || device == CONSOLE
+}
+
+/// Reads from a device.
+///
+/// # Errors
+/// `ENXIO` if there is no such device, and those of the machine.
+pub fn read<M: Machine>(machine: &mut M, device: Device, into: &mut [u8]) -> Result<usize, Errno> {
+    match device {
+        NULL => return Ok(0),
+        ZERO | FULL => into.fill(0),
+        RANDOM | URANDOM => machine.random(into),
+        TERMINAL | CONSOLE => return machine.read_console(into),
+        _ => return Err(Errno::ENXIO),
+    }
+    Ok(into.len())
+}
+
+/// Writes to a device.
+///
+/// # Errors
+/// `ENOSPC` if it is full, `ENXIO` if there is no such device, and those of the machine.
+pub fn write<M: Machine>(machine: &mut M, device: Device, from: &[u8]) -> Result<usize, Errno> {
+    match device {
+        NULL | ZERO | RANDOM | URANDOM => Ok(from.len()),
+        FULL => Err(Errno::ENOSPC),
+        TERMINAL | CONSOLE => machine.write_console(from),
+        _ => Err(Errno::ENXIO),
+    }
+}

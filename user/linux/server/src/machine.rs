@@ -1,0 +1,301 @@
+//! The machine below the personality: pages are parts of large frames, which are mapped here as a whole, and tables are
+//! the kernel's.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
+use tench::abi::memory::{PAGE_SIZE, TABLE_ENTRIES, entry_bits};
+use tench::memory::{Made, Pages, free_slot, make, take_slot};
+use tench::sys::{Cap, CapAddress, MapFlags, Mapping, PageTable};
+use tench::time::Instant;
+use tench::{io, time};
+use tench_linux::Machine;
+use tench_linux_files::Errno;
+use tench_linux_memory::{Hardware, Page, Rights};
+
+/// Number of entries that the kernel sets at a time.
+const MAX_SET: usize = 32;
+/// Number of frames of which a table can map pages.
+const MAX_BANKS: usize = 8;
+/// Stands for no bank.
+const NO_BANK: u8 = u8::MAX;
+
+/// A frame with pages of the pool.
+#[derive(Debug)]
+struct Bank {
+    /// Number of the first page.
+    first: u32,
+    /// Number of pages.
+    count: u32,
+    pages: Pages,
+}
+
+/// Pages and page tables of the kernel.
+#[derive(Debug)]
+pub struct Kernel {
+    banks: Vec<Bank>,
+    random: ChaCha8Rng,
+}
+
+/// The page tables of an address space but those of the lowest level, by level and first address.
+#[derive(Debug)]
+pub struct Root {
+    table: Made<PageTable>,
+    upper: BTreeMap<(u32, u64), Made<PageTable>>,
+}
+
+impl Root {
+    /// Returns the table of level 0.
+    pub const fn table(&self) -> Cap<PageTable> {
+        self.table.cap()
+    }
+}
+
+/// A table of 512 pages.
+#[derive(Debug)]
+pub struct Table {
+    table: Made<PageTable>,
+    /// For each bank, the mapping of its pages.
+    mappings: [Option<Cap<Mapping>>; MAX_BANKS],
+    /// For each entry, the bank of its page.
+    banks: [u8; TABLE_ENTRIES],
+}
+
+/// Returns an entry's index in the table of a level.
+const fn entry(address: u64, level: u32) -> u64 {
+    address >> entry_bits(level) & (TABLE_ENTRIES as u64 - 1)
+}
+
+fn flags(rights: Rights) -> MapFlags {
+    let mut flags = MapFlags::empty();
+    flags.set(MapFlags::READ, rights.contains(Rights::READ));
+    flags.set(MapFlags::WRITE, rights.contains(Rights::WRITE));
+    flags.set(MapFlags::EXECUTE, rights.contains(Rights::EXECUTE));
+    flags
+}
+
+/// All errors of making and mapping mean that there is no memory, or no slot for a capability.
+fn no_memory<E>(_: E) -> Errno {
+    Errno::ENOMEM
+}
+
+/// Returns a new capability's slot, filled by a function.
+fn in_slot<T>(fill: impl FnOnce(CapAddress) -> Result<T, tench::sys::Error>) -> Result<T, Errno> {
+    let slot = take_slot().map_err(no_memory)?;
+    fill(slot).map_err(|_| {
+        free_slot(slot);
+        Errno::ENOMEM
+    })
+}
+
+/// Returns the seed of random numbers. Nobody gives programs one, so it comes from what differs between processes: the
+/// addresses at which this one was put, which the system has drawn, and the time.
+fn seed() -> [u8; 32] {
+    let on_stack = 0u8;
+    let on_heap = Box::new(0u8);
+    let places = [seed as *const () as u64, (&raw const on_stack).addr() as u64, (&raw const *on_heap).addr() as u64];
+    let mut seed = [0; 32];
+    for (part, word) in seed.chunks_exact_mut(8).zip(places.into_iter().chain([Instant::now().ticks()])) {
+        part.copy_from_slice(&word.to_le_bytes());
+    }
+    seed
+}
+
+impl Kernel {
+    /// Returns a machine without pages.
+    pub fn new() -> Kernel {
+        Kernel { banks: Vec::new(), random: ChaCha8Rng::from_seed(seed()) }
+    }
+
+    /// Returns the bank of a page.
+    fn bank(&self, page: Page) -> usize {
+        self.banks.partition_point(|bank| bank.first <= page.number()) - 1
+    }
+
+    /// Returns where a page lies in its frame, in bytes.
+    fn offset(&self, page: Page) -> u64 {
+        u64::from(page.number() - self.banks[self.bank(page)].first) * PAGE_SIZE as u64
+    }
+
+    /// Returns where a page lies here.
+    fn address(&self, page: Page) -> *mut [u8; PAGE_SIZE] {
+        let bank = &self.banks[self.bank(page)];
+        assert!(page.number() - bank.first < bank.count, "a page of a bank");
+        core::ptr::with_exposed_provenance_mut(bank.pages.address() + self.offset(page) as usize)
+    }
+
+    /// Returns a table's mapping of a bank, which is made if there is none.
+    fn mapping(&self, table: &mut Table, bank: usize) -> Result<Cap<Mapping>, Errno> {
+        let place = table.mappings.get_mut(bank).ok_or(Errno::ENOMEM)?;
+        if let Some(mapping) = place {
+            return Ok(*mapping);
+        }
+        let frame = self.banks[bank].pages.frame();
+        let mapping = in_slot(|slot| frame.scatter(table.table.cap(), slot))?;
+        *place = Some(mapping);
+        Ok(mapping)
+    }
+
+    /// Returns the table of a level above the lowest in which an address lies, which is made if there is none.
+    fn upper(root: &mut Root, level: u32, address: u64) -> Result<Cap<PageTable>, Errno> {
+        if level == 0 {
+            return Ok(root.table.cap());
+        }
+        let base = address & !((1 << entry_bits(level - 1)) - 1);
+        if let Some(table) = root.upper.get(&(level, base)) {
+            return Ok(table.cap());
+        }
+        let parent = Kernel::upper(root, level - 1, address)?;
+        let table = make::<PageTable>(level.into()).map_err(no_memory)?;
+        table.cap().install(parent, entry(address, level - 1)).map_err(no_memory)?;
+        let cap = table.cap();
+        root.upper.insert((level, base), table);
+        Ok(cap)
+    }
+}
+
+/// Returns the length of the run of neighbouring pages at the beginning, of one bank and as many as can be set at once.
+fn run(kernel: &Kernel, pages: &[Page]) -> usize {
+    let first = pages[0];
+    let bank = kernel.bank(first);
+    let neighbours = pages
+        .iter()
+        .enumerate()
+        .take_while(|(index, page)| page.number() == first.number() + *index as u32 && kernel.bank(**page) == bank);
+    neighbours.take(MAX_SET).count()
+}
+
+impl Hardware for Kernel {
+    type Root = Root;
+    type Table = Table;
+
+    fn grow(&mut self, pages: u32) -> bool {
+        if self.banks.len() == MAX_BANKS {
+            return false;
+        }
+        let first = self.banks.last().map_or(0, |bank| bank.first + bank.count);
+        match Pages::new(pages as usize * PAGE_SIZE) {
+            Ok(memory) => {
+                self.banks.push(Bank { first, count: pages, pages: memory });
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn bytes(&mut self, page: Page) -> &mut [u8; PAGE_SIZE] {
+        // SAFETY: the page lies in memory that is mapped as long as `self` lives. It is borrowed for as long as `self`,
+        // and processes, which may change it meanwhile, do not run while the personality works.
+        unsafe { &mut *self.address(page) }
+    }
+
+    fn copy(&mut self, from: Page, to: Page) {
+        let (from, to) = (self.address(from), self.address(to));
+        // SAFETY: both pages are mapped, and nobody has a reference into either.
+        unsafe { from.copy_to(to, 1) };
+    }
+
+    fn make_root(&mut self) -> Result<Root, Errno> {
+        Ok(Root { table: make(0).map_err(no_memory)?, upper: BTreeMap::new() })
+    }
+
+    fn make_table(&mut self, root: &mut Root, address: u64) -> Result<Table, Errno> {
+        let parent = Kernel::upper(root, 2, address)?;
+        let table = make::<PageTable>(3).map_err(no_memory)?;
+        table.cap().install(parent, entry(address, 2)).map_err(no_memory)?;
+        Ok(Table { table, mappings: [None; MAX_BANKS], banks: [NO_BANK; TABLE_ENTRIES] })
+    }
+
+    fn map(&mut self, table: &mut Table, first: usize, pages: &[Page], rights: Rights) -> Result<(), Errno> {
+        let mut done = 0;
+        while done < pages.len() {
+            let count = run(self, &pages[done..]);
+            let (bank, start) = (self.bank(pages[done]), first + done);
+            // Entries of another bank's mapping have to be freed first.
+            let old = table.banks[start..start + count].iter().any(|old| *old != NO_BANK && *old as usize != bank);
+            if old {
+                self.unmap(table, start, count);
+            }
+            let mapping = self.mapping(table, bank)?;
+            let offset = self.offset(pages[done]);
+            // SAFETY: a process uses the addresses, not this program.
+            unsafe { mapping.set(start as u64, count as u64, offset, flags(rights)) }.map_err(no_memory)?;
+            table.banks[start..start + count].fill(bank as u8);
+            done += count;
+        }
+        Ok(())
+    }
+
+    fn unmap(&mut self, table: &mut Table, first: usize, count: usize) {
+        let mut start = first;
+        while start < first + count {
+            let bank = table.banks[start];
+            let same = table.banks[start..first + count].iter().take_while(|other| **other == bank);
+            let count = same.take(MAX_SET).count();
+            if let Some(Some(mapping)) = table.mappings.get(bank as usize) {
+                // SAFETY: a process uses the addresses, not this program.
+                let freed = unsafe { mapping.set(start as u64, count as u64, 0, MapFlags::empty()) };
+                debug_assert!(freed.is_ok(), "entries of a mapping can always be freed");
+            }
+            table.banks[start..start + count].fill(NO_BANK);
+            start += count;
+        }
+    }
+
+    fn share(&mut self, from: &mut Table, to: &mut Table) -> Result<(), Errno> {
+        for bank in 0..MAX_BANKS {
+            let Some(source) = from.mappings[bank] else { continue };
+            let target = self.mapping(to, bank)?;
+            let kept = MapFlags::READ | MapFlags::EXECUTE;
+            source.clone_to(target, 0, TABLE_ENTRIES as u64, kept, true).map_err(no_memory)?;
+        }
+        to.banks = from.banks;
+        Ok(())
+    }
+
+    fn drop_table(&mut self, _: &mut Root, table: Table) {
+        for mapping in table.mappings.into_iter().flatten() {
+            let deleted = mapping.delete();
+            debug_assert!(deleted.is_ok(), "a mapping can always be deleted");
+            free_slot(mapping.address());
+        }
+    }
+
+    fn drop_root(&mut self, root: Root) {
+        drop(root);
+    }
+}
+
+impl Machine for Kernel {
+    fn monotonic(&self) -> Duration {
+        time::uptime()
+    }
+
+    fn realtime(&self) -> Duration {
+        time::uptime()
+    }
+
+    fn write_console(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        io::write(bytes).map(|()| bytes.len()).map_err(|_| Errno::EIO)
+    }
+
+    fn read_console(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
+        io::read(into).map_err(|_| Errno::EIO)
+    }
+
+    fn random(&mut self, into: &mut [u8]) {
+        self.random.fill_bytes(into);
+    }
+
+    fn sleep(&mut self, duration: Duration) {
+        time::sleep(duration);
+    }
+
+    fn report(&mut self, line: &str) {
+        tench::eprintln!("{line}");
+    }
+}

@@ -1,0 +1,22 @@
+//! The command line.
+
+use tench_linux::options::Options;
+
+fn parse(arguments: &[&str]) -> Result<(bool, String, usize), String> {
+    let options = Options::parse(arguments.iter().copied())?;
+    Ok((options.traces, options.program, options.arguments.len()))
+}
+
+#[test]
+fn options_come_before_the_program() {
+    assert_eq!(parse(&["a", "--trace", "b"]), Ok((false, "a".into(), 3)));
+    assert_eq!(parse(&["--trace", "a"]), Ok((true, "a".into(), 1)));
+    assert_eq!(parse(&["--", "--trace"]), Ok((false, "--trace".into(), 1)));
+}
+
+#[test]
+fn mistakes_are_named() {
+    assert!(parse(&[]).unwrap_err().starts_with("no program is named; usage: "));
+    assert!(parse(&["--trace"]).unwrap_err().starts_with("no program is named"));
+    assert!(parse(&["--fast", "a"]).unwrap_err().starts_with("there is no option --fast; usage: "));
+}

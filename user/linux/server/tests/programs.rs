@@ -1,0 +1,91 @@
+//! Starting programs: what they find, and files that are none.
+
+mod support;
+
+use support::{Instance, program, system};
+use tench_linux_files::{Errno, Tree};
+use tench_linux_memory::Access;
+
+fn load(file: Vec<u8>) -> Result<(), Errno> {
+    let mut system = system(file, 2048);
+    let result = system.load(Tree::ROOT, b"/bin/program", &[], &[]).map(|image| image.space.end(&mut system.memory));
+    system.memory.check(core::iter::empty()).unwrap();
+    assert_eq!(system.memory.hardware.alive(), 0, "address spaces and tables");
+    result
+}
+
+/// Changes bytes of the good program.
+fn with(offset: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut file = program();
+    file[offset..offset + bytes.len()].copy_from_slice(bytes);
+    file
+}
+
+#[test]
+fn files_that_are_no_programs_are_refused() {
+    assert_eq!(load(program()), Ok(()));
+    let mistakes: [(&str, Vec<u8>); 12] = [
+        ("empty", Vec::new()),
+        ("no magic number", with(0, b"#!/bin/sh\n")),
+        ("cut off in the header", program()[..60].to_vec()),
+        ("32 bits", with(4, &[1])),
+        ("big endian", with(5, &[2])),
+        ("another machine", with(18, &[62])),
+        ("no program", with(16, &[1])),
+        ("program headers of another size", with(54, &[32])),
+        ("program headers beyond the end", with(32, &[0xff; 8])),
+        ("more in the file than in memory", with(64 + 40, &[1, 0, 0, 0, 0, 0, 0, 0])),
+        ("offset and address differ within their pages", with(64 + 8, &[8])),
+        ("nothing to be loaded", with(56, &[0])),
+    ];
+    for (mistake, file) in mistakes {
+        assert_eq!(load(file), Err(Errno::ENOEXEC), "{mistake}");
+    }
+    let end_of_addresses = (u64::MAX - 0xfff).to_le_bytes();
+    assert_eq!(load(with(64 + 16, &end_of_addresses)), Err(Errno::ENOEXEC), "a segment without an end");
+    assert_eq!(load(with(64 + 16, &(1u64 << 47).to_le_bytes())), Err(Errno::ENOMEM), "a segment outside of memory");
+    assert_eq!(load(with(120 + 16, &0x20_0000u64.to_le_bytes())), Err(Errno::EEXIST), "segments overlap");
+}
+
+#[test]
+fn a_file_that_nobody_may_execute_is_refused() {
+    let mut system = system(program(), 2048);
+    system.add_file(b"/tmp/program", program().leak(), 0o644).unwrap();
+    let mut load = |path: &[u8]| system.load(Tree::ROOT, path, &[], &[]).map(drop).unwrap_err();
+    assert_eq!(load(b"/tmp/program"), Errno::EACCES);
+    assert_eq!(load(b"/tmp"), Errno::EACCES);
+    assert_eq!(load(b"/tmp/missing"), Errno::ENOENT);
+    assert_eq!(load(b"/bin/program/x"), Errno::ENOTDIR);
+}
+
+#[test]
+fn segments_have_their_contents_and_rights() {
+    let mut instance = Instance::new(2048);
+    let mut bytes = [1; 0x1000];
+    let count = instance.process.space.read(&mut instance.system.memory, 0x20_1000, &mut bytes);
+    assert_eq!(count, bytes.len());
+    assert!(bytes.starts_with(b"data\0"));
+    assert!(bytes[0x800..].iter().all(|byte| *byte == 0), "what follows the contents is zero");
+    assert!(instance.touch(0x20_0100, Access::Execute) && !instance.touch(0x20_0100, Access::Write));
+    assert!(instance.touch(0x20_5fff, Access::Write) && !instance.touch(0x20_5fff, Access::Execute));
+    assert!(!instance.touch(0x20_6000, Access::Read), "nothing lies behind");
+    instance.check();
+    instance.end();
+}
+
+#[test]
+fn there_may_be_too_little_memory() {
+    let mut enough = false;
+    for pages in [0, 512, 1024] {
+        let mut system = system(program(), pages);
+        match system.load(Tree::ROOT, b"/bin/program", &[], &[]) {
+            Ok(image) => {
+                enough = true;
+                image.space.end(&mut system.memory);
+            }
+            Err(error) => assert_eq!(error, Errno::ENOMEM),
+        }
+        system.memory.check(core::iter::empty()).unwrap();
+    }
+    assert!(enough);
+}
