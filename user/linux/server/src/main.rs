@@ -29,8 +29,8 @@ fn main() -> Result<(), String> {
         return Ok(());
     }
     let options = Options::parse(tench::args().skip(1))?;
-    let traces = options.traces;
-    let mut system = System::new(Kernel::new(), traces).map_err(|error| problem("the first files", error))?;
+    let mut system = System::new(Kernel::new()).map_err(|error| problem("the first files", error))?;
+    (system.traces, system.is_quiet) = (options.traces, options.is_quiet);
     let contents = fs::read(&options.program).map_err(|error| format!("{}: {error}", options.program))?;
     let path = if options.program.starts_with('/') { options.program.clone() } else { format!("/{}", options.program) };
     system.add_file(path.as_bytes(), contents.leak(), 0o755).map_err(|error| problem(&path, error))?;

@@ -1,7 +1,9 @@
 //! Everything that the processes of an instance share.
 
+use alloc::collections::BTreeSet;
 use core::time::Duration;
 
+use tench_linux_calls::Sysno;
 use tench_linux_calls::numbers::open;
 use tench_linux_files::{Errno, NewNode, Time, Tree};
 use tench_linux_memory::{Hardware, Memory, Objects, Pool};
@@ -44,6 +46,10 @@ pub struct System<M> {
     pub descriptions: Descriptions,
     /// Set if calls are traced.
     pub traces: bool,
+    /// Set if nobody is told which calls are missing.
+    pub is_quiet: bool,
+    /// The missing calls that were reported.
+    pub(crate) reported: BTreeSet<Sysno>,
 }
 
 impl<M: Machine> System<M> {
@@ -51,10 +57,16 @@ impl<M: Machine> System<M> {
     ///
     /// # Errors
     /// `ENOMEM`
-    pub fn new(machine: M, traces: bool) -> Result<System<M>, Errno> {
+    pub fn new(machine: M) -> Result<System<M>, Errno> {
         let memory = Memory { pool: Pool::new(), objects: Objects::new(), hardware: machine };
-        let mut system =
-            System { memory, tree: Tree::new(Time::default()), descriptions: Descriptions::default(), traces };
+        let mut system = System {
+            memory,
+            tree: Tree::new(Time::default()),
+            descriptions: Descriptions::default(),
+            traces: false,
+            is_quiet: false,
+            reported: BTreeSet::new(),
+        };
         system.update_time();
         for path in [&b"/dev"[..], b"/tmp", b"/etc", b"/root"] {
             system.tree.make_directories(&mut system.memory, path)?;

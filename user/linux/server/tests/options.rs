@@ -2,16 +2,18 @@
 
 use tench_linux::options::Options;
 
-fn parse(arguments: &[&str]) -> Result<(bool, String, usize), String> {
+/// Returns whether calls are traced and whether the personality is quiet, the program, and the number of its arguments.
+fn parse(arguments: &[&str]) -> Result<((bool, bool), String, usize), String> {
     let options = Options::parse(arguments.iter().copied())?;
-    Ok((options.traces, options.program, options.arguments.len()))
+    Ok(((options.traces, options.is_quiet), options.program, options.arguments.len()))
 }
 
 #[test]
 fn options_come_before_the_program() {
-    assert_eq!(parse(&["a", "--trace", "b"]), Ok((false, "a".into(), 3)));
-    assert_eq!(parse(&["--trace", "a"]), Ok((true, "a".into(), 1)));
-    assert_eq!(parse(&["--", "--trace"]), Ok((false, "--trace".into(), 1)));
+    assert_eq!(parse(&["a", "--trace", "b"]), Ok(((false, false), "a".into(), 3)));
+    assert_eq!(parse(&["--trace", "a"]), Ok(((true, false), "a".into(), 1)));
+    assert_eq!(parse(&["--quiet", "--trace", "a"]), Ok(((true, true), "a".into(), 1)));
+    assert_eq!(parse(&["--", "--trace"]), Ok(((false, false), "--trace".into(), 1)));
 }
 
 #[test]

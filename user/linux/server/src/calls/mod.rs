@@ -50,9 +50,9 @@ impl<M: Machine> Caller<'_, M> {
         result.unwrap_or_else(|| self.missing(call)).into()
     }
 
-    /// Answers a call that is not there. Programs probe some; the others are reported.
+    /// Answers a call that is not there. Programs probe some; each of the others is reported once.
     fn missing(&mut self, call: Sysno) -> Result {
-        if !is_dispensable(call) {
+        if !is_dispensable(call) && !self.system.is_quiet && self.system.reported.insert(call) {
             self.report_missing(&alloc::format!("there is no system call {}", tench_linux_calls::table::name(call)));
         }
         Err(Errno::ENOSYS)

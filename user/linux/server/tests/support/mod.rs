@@ -128,7 +128,7 @@ pub fn program() -> Vec<u8> {
 pub fn system(file: Vec<u8>, pages: usize) -> System<Console> {
     let machine = machine::Machine::memory(pages).hardware;
     let console = Console { machine, output: Vec::new(), reports: Vec::new(), time: Duration::from_secs(1) };
-    let mut system = System::new(console, false).unwrap();
+    let mut system = System::new(console).unwrap();
     system.add_file(b"/bin/program", file.leak(), 0o755).unwrap();
     system
 }
