@@ -84,8 +84,6 @@ pub enum Argument {
     ResultLimit,
     /// In: the address of a socket, with its length in the next argument.
     SocketAddress,
-    /// In: a 32-bit word.
-    Word,
 }
 
 /// The meaning of a successful result.

@@ -179,8 +179,7 @@ impl Argument {
             | Argument::Action
             | Argument::Polled(_)
             | Argument::Limit
-            | Argument::SocketAddress
-            | Argument::Word => false,
+            | Argument::SocketAddress => false,
         }
     }
 }
@@ -259,7 +258,6 @@ impl Show<'_> {
             Argument::Limit => self.record(value, rlimit::SIZE, limit),
             Argument::ResultLimit => self.result_record(rlimit::SIZE, limit),
             Argument::SocketAddress => self.socket_address(),
-            Argument::Word => self.record(value, 4, |word| format!("[{}]", u32_at(word, 0))),
         }
     }
 

@@ -49,7 +49,7 @@ pub trait Hardware {
     /// Maps pages at neighbouring entries of a table, in place of what they map.
     ///
     /// # Errors
-    /// `ENOMEM`. If there are several entries, some may map the pages already.
+    /// `ENOMEM`. What the entries map is undefined then, until they are [unmapped](Self::unmap).
     fn map(&mut self, table: &mut Self::Table, first: usize, pages: &[Page], rights: Rights) -> Result<(), Errno>;
 
     /// Makes entries map nothing.

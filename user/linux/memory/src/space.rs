@@ -378,6 +378,8 @@ impl<H: Hardware> Space<H> {
             if entry.is_none_or(|entry| entry.page != page) {
                 memory.pool.release(page);
             }
+            // Nobody knows what is mapped there now.
+            set_rights(&mut memory.hardware, table, index..index + 1, Rights::empty());
             return Err(Denied::NoMemory);
         }
         match entry {

@@ -392,3 +392,38 @@ fn processes_see_what_the_model_says() {
         both.end();
     }
 }
+
+/// A call or a fault for which there is no memory leaves everything consistent, and works once there is some.
+#[test]
+fn there_may_be_no_memory_at_any_moment() {
+    for seed in 0..20 {
+        let mut both = Both::new(seed);
+        for _ in 0..100 {
+            both.step();
+        }
+        for calls in 0..40 {
+            both.memory.hardware.calls = calls;
+            for page in FIRST..LAST {
+                let access = if both.below(2) == 0 { Access::Write } else { Access::Read };
+                let process = both.process();
+                let address = page * PAGE_SIZE;
+                let result = both.processes[process].0.fault(&mut both.memory, address, access);
+                if result.is_ok() && access == Access::Write {
+                    // The page is the process's own now, as if it had written what was there.
+                    let byte = both.model_access(process, address, Access::Read, None).unwrap();
+                    both.model_access(process, address, Access::Write, Some(byte)).unwrap();
+                }
+            }
+            if let Ok(child) = both.processes[0].0.fork(&mut both.memory) {
+                child.end(&mut both.memory);
+            }
+            let spaces: Vec<_> = both.processes.iter().map(|(space, _)| space).collect();
+            check(&both.memory, &spaces);
+            both.memory.hardware.calls = usize::MAX;
+            for _ in 0..20 {
+                both.step();
+            }
+        }
+        both.end();
+    }
+}

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
-use tench::abi::memory::{PAGE_SIZE, TABLE_ENTRIES, entry_bits};
+use tench::abi::memory::{MAX_SCATTERED, MAX_SET, PAGE_SIZE, TABLE_ENTRIES, entry_bits};
 use tench::memory::{Made, Pages, free_slot, make, take_slot};
 use tench::sys::{Cap, CapAddress, MapFlags, Mapping, PageTable};
 use tench::time::Instant;
@@ -17,10 +17,8 @@ use tench_linux::Machine;
 use tench_linux_files::Errno;
 use tench_linux_memory::{Hardware, Page, Rights};
 
-/// Number of entries that the kernel sets at a time.
-const MAX_SET: usize = 32;
 /// Number of frames of which a table can map pages.
-const MAX_BANKS: usize = 8;
+const MAX_BANKS: usize = MAX_SCATTERED;
 /// Stands for no bank.
 const NO_BANK: u8 = u8::MAX;
 
@@ -166,7 +164,7 @@ fn run(kernel: &Kernel, pages: &[Page]) -> usize {
         .iter()
         .enumerate()
         .take_while(|(index, page)| page.number() == first.number() + *index as u32 && kernel.bank(**page) == bank);
-    neighbours.take(MAX_SET).count()
+    neighbours.take(MAX_SET as usize).count()
 }
 
 impl Hardware for Kernel {
@@ -235,7 +233,7 @@ impl Hardware for Kernel {
         while start < first + count {
             let bank = table.banks[start];
             let same = table.banks[start..first + count].iter().take_while(|other| **other == bank);
-            let count = same.take(MAX_SET).count();
+            let count = same.take(MAX_SET as usize).count();
             if let Some(Some(mapping)) = table.mappings.get(bank as usize) {
                 // SAFETY: a process uses the addresses, not this program.
                 let freed = unsafe { mapping.set(start as u64, count as u64, 0, MapFlags::empty()) };

@@ -20,7 +20,7 @@ const SLOTS: u64 = 8;
 struct Objects {
     thread: Made<Thread>,
     scheduling: Made<SchedulingContext>,
-    _cspace: Made<CapNode>,
+    cspace: Made<CapNode>,
     endpoint: Made<Endpoint>,
     reply: Made<Reply>,
 }
@@ -30,7 +30,7 @@ impl Objects {
         let objects = Objects {
             thread: make(0)?,
             scheduling: make(0)?,
-            _cspace: make(SLOTS)?,
+            cspace: make(SLOTS)?,
             endpoint: make(0)?,
             reply: make(0)?,
         };
@@ -49,7 +49,7 @@ impl Objects {
 
     /// Gives the thread the process's memory.
     fn configure(&self, process: &Process<Kernel>) -> Result<(), tench::sys::Error> {
-        self.thread.cap().configure(self._cspace.cap(), process.space.root().table(), None)
+        self.thread.cap().configure(self.cspace.cap(), process.space.root().table(), None)
     }
 
     /// Lets the thread run from an instruction on.

@@ -71,6 +71,8 @@ impl Hardware for Machine {
 
     fn map(&mut self, table: &mut Table, first: usize, pages: &[Page], rights: Rights) -> Result<(), Errno> {
         assert!(!rights.is_empty() && !rights.contains(Rights::WRITE | Rights::EXECUTE), "{rights:?}");
+        // What was mapped goes first.
+        table[first..first + pages.len()].fill(None);
         self.count_call()?;
         for (entry, page) in table[first..first + pages.len()].iter_mut().zip(pages) {
             *entry = Some((*page, rights));
