@@ -6,8 +6,8 @@
 
 use std::mem::offset_of;
 
-use tench_abi::Error;
 use tench_abi::fault::Registers;
+use tench_abi::{Error, Operation};
 use tench_arch_host::image::{Difference, Image, Regions};
 use tench_arch_host::{Host, Machine};
 use tench_kernel::Ref;
@@ -35,7 +35,7 @@ pub struct Refusals {
 /// The machine before a call.
 pub struct Before {
     thread: Ref<Thread>,
-    /// Program counter at the call. `UpcallReturn` returns to another one, with any `x0`, if it succeeds.
+    /// Program counter at the call. Operations that set it are not refused if it has changed.
     pc: u64,
     regions: Regions,
     preemption_points: u64,
@@ -71,7 +71,10 @@ impl Refusals {
         let thread = before.thread;
         let passed = machine.kernel().state().statistics.preemption_points != before.preemption_points;
         let Registers { x: [error, ..], pc, .. } = machine.thread(thread).registers;
-        let returned = !passed && machine.current() == thread && pc == before.pc;
+        // `UpcallReturn` succeeds if there is an IPC buffer: with any `x0`, which then looks like an error, and perhaps
+        // with the program counter that it was called with.
+        let is_upcall_return = number == Operation::UpcallReturn as u64 && machine.thread(thread).ipc_buffer != 0;
+        let returned = !passed && !is_upcall_return && machine.current() == thread && pc == before.pc;
         if !returned || error == 0 || ALLOWED.contains(&error) {
             return Ok(());
         }
