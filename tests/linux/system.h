@@ -22,9 +22,19 @@ static inline number call(number what, number a, number b, number c, number d, n
 enum {
     GETCWD = 17, DUP = 23, DUP3 = 24, FCNTL = 25, IOCTL = 29, MKNODAT = 33, MKDIRAT = 34, UNLINKAT = 35,
     SYMLINKAT = 36, LINKAT = 37, RENAMEAT = 38, FTRUNCATE = 46, FACCESSAT = 48, CHDIR = 49, OPENAT = 56, CLOSE = 57,
-    GETDENTS64 = 61, LSEEK = 62, READ = 63, WRITE = 64, READV = 65, WRITEV = 66, PREAD64 = 67, PWRITE64 = 68,
-    SENDFILE = 71, READLINKAT = 78, NEWFSTATAT = 79, FSTAT = 80, EXIT = 93, EXIT_GROUP = 94, UMASK = 166,
-    GETPID = 172, BRK = 214, MUNMAP = 215, MREMAP = 216, EXECVE = 221, MMAP = 222, MPROTECT = 226, MADVISE = 233,
+    PIPE2 = 59, GETDENTS64 = 61, LSEEK = 62, READ = 63, WRITE = 64, READV = 65, WRITEV = 66, PREAD64 = 67,
+    PWRITE64 = 68, SENDFILE = 71, PSELECT6 = 72, PPOLL = 73, READLINKAT = 78, NEWFSTATAT = 79, FSTAT = 80, EXIT = 93,
+    EXIT_GROUP = 94, WAITID = 95, NANOSLEEP = 101, GETITIMER = 102, SETITIMER = 103, CLOCK_GETTIME = 113,
+    SCHED_YIELD = 124, KILL = 129, TKILL = 130, TGKILL = 131, SIGALTSTACK = 132, RT_SIGSUSPEND = 133,
+    RT_SIGACTION = 134, RT_SIGPROCMASK = 135, RT_SIGPENDING = 136, RT_SIGTIMEDWAIT = 137, RT_SIGQUEUEINFO = 138,
+    SETPGID = 154, GETPGID = 155, GETSID = 156, SETSID = 157, UMASK = 166, GETPID = 172, GETPPID = 173, BRK = 214,
+    MUNMAP = 215, MREMAP = 216, CLONE = 220, EXECVE = 221, MMAP = 222, MPROTECT = 226, MADVISE = 233, WAIT4 = 260,
+};
+
+enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000 };
+enum {
+    SIGHUP = 1, SIGINT = 2, SIGILL = 4, SIGBUS = 7, SIGKILL = 9, SIGUSR1 = 10, SIGSEGV = 11, SIGUSR2 = 12,
+    SIGPIPE = 13, SIGALRM = 14, SIGTERM = 15, SIGCHLD = 17, SIGCONT = 18, SIGSTOP = 19, SIGTSTP = 20, SIGWINCH = 28,
 };
 
 enum { AT_FDCWD = -100 };
@@ -68,6 +78,12 @@ static inline int equal(const void *one, const void *other, size count) {
             return 0;
     return 1;
 }
+
+static inline void exit(int code) { call(EXIT_GROUP, code, 0, 0, 0, 0, 0); }
+
+static inline number fork(void) { return call(CLONE, SIGCHLD, 0, 0, 0, 0, 0); }
+
+static inline number wait_for(number child, int *status) { return call(WAIT4, child, (number)status, 0, 0, 0, 0); }
 
 /* The compiler may call these. */
 void *memset(void *to, int byte, size count) {

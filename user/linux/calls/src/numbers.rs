@@ -91,10 +91,13 @@ pub mod clone {
 }
 
 pub mod wait {
-    //! Options of `wait4`.
+    //! Options of `wait4` and `waitid`.
     pub const NOHANG: u32 = 1;
     pub const UNTRACED: u32 = 2;
+    pub const EXITED: u32 = 4;
     pub const CONTINUED: u32 = 8;
+    /// `WNOWAIT`: the news stay.
+    pub const KEEP: u32 = 0x100_0000;
     pub const NOTHREAD: u32 = 0x2000_0000;
     pub const ALL: u32 = 0x4000_0000;
     pub const CLONE: u32 = 0x8000_0000;

@@ -48,6 +48,11 @@ pub mod sigaction {
     pub const SIZE: usize = 32;
 }
 
+pub mod siginfo {
+    /// Bytes that have a meaning when a child has news.
+    pub const USED: usize = 28;
+}
+
 pub mod iovec {
     pub const BASE: usize = 0;
     pub const LENGTH: usize = 8;

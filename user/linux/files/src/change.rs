@@ -5,6 +5,7 @@ use tench_linux_memory::{Hardware, Memory};
 use crate::directory::Directory;
 use crate::node::{Kind, NodeId};
 use crate::path::Found;
+use crate::pipe::Pipe;
 use crate::tree::{NewNode, Tree};
 use crate::{Errno, Last};
 
@@ -44,7 +45,7 @@ impl Tree {
             NewNode::Link(path) => Kind::Link(path.into()),
             NewNode::Character(device) => Kind::Character(device),
             NewNode::Block(device) => Kind::Block(device),
-            NewNode::Fifo => Kind::Fifo,
+            NewNode::Fifo => Kind::Fifo(Pipe::default()),
             NewNode::Socket => Kind::Socket,
         };
         let node = self.add(kind, permissions);

@@ -17,11 +17,13 @@ mod directory;
 mod node;
 mod open;
 mod path;
+mod pipe;
 mod tree;
 
 pub use change::Rename;
 pub use directory::Entry;
 pub use node::{Attributes, Device, Kind, Node, NodeId, Time};
 pub use path::{Found, Last, MAX_NAME, MAX_PATH};
+pub use pipe::Pipe;
 pub use tench_linux_calls::Errno;
 pub use tree::{NewNode, Tree};

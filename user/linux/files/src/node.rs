@@ -6,6 +6,7 @@ use tench_linux_calls::numbers::file_type;
 use tench_linux_memory::ObjectId;
 
 use crate::directory::Directory;
+use crate::pipe::Pipe;
 
 /// Name of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,8 +38,8 @@ pub enum Kind {
     Character(Device),
     /// A device of which programs read and write blocks.
     Block(Device),
-    /// A pipe with a name.
-    Fifo,
+    /// A pipe.
+    Fifo(Pipe),
     /// A socket with a name.
     Socket,
 }
@@ -52,7 +53,7 @@ impl Kind {
             Kind::Link(_) => file_type::LINK,
             Kind::Character(_) => file_type::CHARACTER,
             Kind::Block(_) => file_type::BLOCK,
-            Kind::Fifo => file_type::FIFO,
+            Kind::Fifo(_) => file_type::FIFO,
             Kind::Socket => file_type::SOCKET,
         }
     }

@@ -6,6 +6,7 @@ use tench_linux_memory::{Hardware, Memory};
 
 use crate::directory::Directory;
 use crate::node::{Attributes, Kind, Node, NodeId, Time};
+use crate::pipe::Pipe;
 
 /// A node to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub enum NewNode<'a> {
     Character(crate::Device),
     /// A device of which programs read and write blocks.
     Block(crate::Device),
-    /// A pipe with a name.
+    /// A pipe.
     Fifo,
     /// A socket with a name.
     Socket,
@@ -91,6 +92,21 @@ impl Tree {
                 self.nodes.push(node);
                 NodeId(self.nodes.len() as u32 - 1)
             }
+        }
+    }
+
+    /// Makes a pipe without a name, with one user.
+    pub fn make_pipe(&mut self) -> NodeId {
+        let id = self.add(Kind::Fifo(Pipe::default()), 0o600);
+        self.share(id);
+        id
+    }
+
+    /// Returns the pipe that a node is, to be changed.
+    pub fn pipe_mut(&mut self, id: NodeId) -> Option<&mut Pipe> {
+        match &mut self.node_mut(id).kind {
+            Kind::Fifo(pipe) => Some(pipe),
+            _ => None,
         }
     }
 

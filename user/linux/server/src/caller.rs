@@ -1,21 +1,32 @@
 //! A process that makes a system call.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
+use core::time::Duration;
 
 use tench_linux_calls::{Memory as TracedMemory, Trace};
 use tench_linux_files::{Errno, MAX_PATH};
 use tench_linux_memory::{Memory, Space};
 
+use crate::process::Processes;
+use crate::signals::frame::Interrupted;
+use crate::waiting::{Interruption, Key, Waiting};
 use crate::{Machine, Process, System};
 
-/// The end of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The end of a call or fault.
+#[derive(Clone, Debug)]
 pub enum Outcome {
     /// The process goes on with this in `x0`.
     Return(u64),
+    /// The process goes on.
+    Resume,
+    /// The call waits.
+    Wait,
+    /// A handler has ended, and the process goes on where it was interrupted.
+    Restore(Box<Interrupted>),
     /// The process runs another program.
     Run {
         /// Address of the first instruction.
@@ -25,16 +36,20 @@ pub enum Outcome {
     },
     /// The process has ended with this code.
     Exit(u8),
-    /// The process has been ended by a signal.
-    Kill(u32),
 }
 
 /// The result of a call: what it returns, or an error.
 pub type Result<T = u64> = core::result::Result<T, Errno>;
 
+/// Stands for the result of a call that waits. Linux uses this number, too, and does not show it to programs.
+pub(crate) const WAITS: Errno = Errno::ERESTARTSYS;
+
 impl From<Result> for Outcome {
     fn from(result: Result) -> Outcome {
-        Outcome::Return(result.unwrap_or_else(|error| i64::from(-error.into_raw()).cast_unsigned()))
+        match result {
+            Err(WAITS) => Outcome::Wait,
+            result => Outcome::Return(result.unwrap_or_else(|error| i64::from(-error.into_raw()).cast_unsigned())),
+        }
     }
 }
 
@@ -45,6 +60,8 @@ pub struct Caller<'a, M: Machine> {
     pub system: &'a mut System<M>,
     /// The process.
     pub process: &'a mut Process<M>,
+    /// All other processes.
+    pub others: &'a mut Processes<M>,
 }
 
 /// The memory of a traced process.
@@ -57,26 +74,66 @@ impl<M: Machine> TracedMemory for Traced<'_, M> {
     }
 }
 
+/// Returns the memory of a process, for a trace.
+fn traced<'a, M: Machine>(system: &'a mut System<M>, process: &'a mut Process<M>) -> Traced<'a, M> {
+    Traced(RefCell::new((&mut system.memory, process.space())))
+}
+
 impl<M: Machine> Caller<'_, M> {
     /// Makes a call.
     pub fn call(&mut self, number: u64, arguments: [u64; 6]) -> Outcome {
         self.system.update_time();
-        if !self.system.traces {
-            return self.dispatch(number, arguments);
+        if self.system.traces && self.process.trace.is_none() {
+            let trace = Trace::begin(number, arguments, &traced(self.system, self.process));
+            self.process.trace = Some(trace);
         }
-        let trace = Trace::begin(number, arguments, &self.traced());
         let outcome = self.dispatch(number, arguments);
-        let line = match outcome {
-            Outcome::Return(result) => trace.end(result, &self.traced()),
-            Outcome::Run { .. } => trace.end(0, &self.traced()),
-            Outcome::Exit(_) | Outcome::Kill(_) => trace.end_without_return(),
-        };
-        self.system.memory.hardware.report(&line);
+        match (&outcome, &mut self.process.waiting) {
+            (Outcome::Wait, Some(waiting)) => (waiting.number, waiting.arguments) = (number, arguments),
+            _ => self.process.waiting = None,
+        }
+        match &outcome {
+            Outcome::Wait => {}
+            Outcome::Return(result) => self.end_trace(Some(*result)),
+            Outcome::Run { .. } => self.end_trace(Some(0)),
+            Outcome::Resume | Outcome::Restore(_) | Outcome::Exit(_) => self.end_trace(None),
+        }
         outcome
     }
 
-    fn traced(&mut self) -> Traced<'_, M> {
-        Traced(RefCell::new((&mut self.system.memory, &mut self.process.space)))
+    /// Reports a call that is over, if calls are traced: with its result, or as one that does not return.
+    pub(crate) fn end_trace(&mut self, result: Option<u64>) {
+        let Some(trace) = self.process.trace.take() else { return };
+        let line = match result {
+            Some(result) => trace.end(result, &traced(self.system, self.process)),
+            None => trace.end_without_return(),
+        };
+        // Who it is goes without saying if there is nobody else.
+        let is_one_of_several = self.others.count() > 1;
+        let line = if is_one_of_several { alloc::format!("[pid {:5}] {line}", self.process.id) } else { line };
+        self.system.memory.hardware.report(&line);
+    }
+
+    /// Lets the call wait until something happens, at the longest until a time: it is made again then. Returns what the
+    /// call is to return. What it has [kept](Self::kept) stays.
+    pub(crate) fn wait(&mut self, keys: &[Key], deadline: Option<Duration>, interruption: Interruption) -> Errno {
+        let (done, time_left, opening) =
+            self.process.waiting.take().map_or((0, 0, None), |before| (before.done, before.time_left, before.opening));
+        let keys = keys.to_vec();
+        let (number, arguments) = (0, [0; 6]);
+        let waiting = Waiting { number, arguments, keys, deadline, interruption, done, time_left, opening };
+        self.process.waiting = Some(waiting);
+        WAITS
+    }
+
+    /// Returns how much of the call had been done when it began to wait.
+    pub(crate) fn done(&self) -> u64 {
+        self.process.waiting.as_ref().map_or(0, |waiting| waiting.done)
+    }
+
+    /// Returns until when the call waits, if it has waited before.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        self.process.waiting.as_ref().and_then(|waiting| waiting.deadline)
     }
 
     /// Reads bytes of the process.
@@ -84,20 +141,20 @@ impl<M: Machine> Caller<'_, M> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(length).map_err(|_| Errno::ENOMEM)?;
         bytes.resize(length, 0);
-        let count = self.process.space.read(&mut self.system.memory, address, &mut bytes);
+        let count = self.process.space().read(&mut self.system.memory, address, &mut bytes);
         if count < length { Err(Errno::EFAULT) } else { Ok(bytes) }
     }
 
     /// Reads a record of the process.
     pub fn read_record<const N: usize>(&mut self, address: u64) -> Result<[u8; N]> {
         let mut record = [0; N];
-        let count = self.process.space.read(&mut self.system.memory, address, &mut record);
+        let count = self.process.space().read(&mut self.system.memory, address, &mut record);
         if count < N { Err(Errno::EFAULT) } else { Ok(record) }
     }
 
     /// Writes bytes to the process.
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
-        let count = self.process.space.write(&mut self.system.memory, address, bytes);
+        let count = self.process.space().write(&mut self.system.memory, address, bytes);
         if count < bytes.len() { Err(Errno::EFAULT) } else { Ok(()) }
     }
 
@@ -114,7 +171,7 @@ impl<M: Machine> Caller<'_, M> {
             // Not across a page, behind which nothing need be.
             let rest = 4096 - (place % 4096) as usize;
             let mut chunk = vec![0; rest.min(256).min(limit - string.len())];
-            let count = self.process.space.read(&mut self.system.memory, place, &mut chunk);
+            let count = self.process.space().read(&mut self.system.memory, place, &mut chunk);
             if count == 0 {
                 return Err(Errno::EFAULT);
             }

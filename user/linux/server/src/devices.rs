@@ -39,7 +39,7 @@ pub fn is_terminal(device: Device) -> bool {
     device == TERMINAL || device == CONSOLE
 }
 
-/// Reads from a device.
+/// Reads from a device that is no terminal.
 ///
 /// # Errors
 /// `ENXIO` if there is no such device, and those of the machine.
@@ -48,7 +48,6 @@ pub fn read<M: Machine>(machine: &mut M, device: Device, into: &mut [u8]) -> Res
         NULL => return Ok(0),
         ZERO | FULL => into.fill(0),
         RANDOM | URANDOM => machine.random(into),
-        TERMINAL | CONSOLE => return machine.read_console(into),
         _ => return Err(Errno::ENXIO),
     }
     Ok(into.len())

@@ -59,7 +59,14 @@ pub struct Start<'a> {
     pub environment: &'a [Vec<u8>],
     /// Random bytes, for the program's own use.
     pub random: [u8; 16],
+    /// The page of [`TRAMPOLINE`].
+    pub trampoline: ObjectId,
 }
+
+/// Address of code that ends a signal's handler, if the program has none: behind the stack.
+pub const TRAMPOLINE: u64 = TOP;
+/// That code: `mov x8, #139` (`rt_sigreturn`), `svc #0`.
+pub static TRAMPOLINE_CODE: &[u8] = &[0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
 
 /// The head of an ELF file.
 struct Header {
@@ -310,6 +317,16 @@ impl<H: Hardware> Image<H> {
             grows: true,
         };
         space.map(memory, &request)?;
+        let trampoline = MapRequest {
+            placement: Placement::FixedIfFree(TRAMPOLINE),
+            length: PAGE_SIZE,
+            rights: Rights::READ | Rights::EXECUTE,
+            allowed: Rights::READ | Rights::EXECUTE,
+            backing: Backing::Object(start.trampoline, 0),
+            grows: false,
+            ..request
+        };
+        space.map(memory, &trampoline)?;
         let stack = fill_stack(memory, space, &program, loader.as_ref(), start)?;
         Ok((loader.map_or(program.entry, |loader| loader.entry), stack, program.end))
     }

@@ -1,8 +1,8 @@
 //! Runs unmodified Linux programs.
 //!
-//! A [`System`] has what the processes of an instance share: memory, files, open files. A [`Process`] has the rest. A
-//! [`Caller`] is a process that makes a system call, with the system. Whatever needs the machine below is behind the
-//! trait [`Machine`], so that everything here also runs on the host.
+//! An [`Instance`] has processes and a [`System`], which has what they share: memory, files, open files. A [`Caller`] is
+//! a process that makes a system call, with all others. Whatever needs the machine below is behind the trait
+//! [`Machine`], so that everything here also runs on the host.
 
 #![cfg_attr(target_os = "none", no_std)]
 #![forbid(unsafe_code)]
@@ -15,10 +15,17 @@ mod calls;
 pub mod descriptors;
 pub mod devices;
 pub mod exec;
+mod instance;
 pub mod options;
 pub mod process;
+pub mod signals;
 pub mod system;
+mod terminal;
+pub mod thread;
+pub mod waiting;
 
 pub use caller::{Caller, Outcome};
-pub use process::Process;
+pub use instance::{Fault, Instance};
+pub use process::{Process, Status};
 pub use system::{Machine, System};
+pub use thread::Threads;

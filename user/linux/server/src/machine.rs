@@ -10,12 +10,16 @@ use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use tench::abi::memory::{MAX_SCATTERED, MAX_SET, PAGE_SIZE, TABLE_ENTRIES, entry_bits};
 use tench::memory::{Made, Pages, free_slot, make, take_slot};
-use tench::sys::{Cap, CapAddress, MapFlags, Mapping, PageTable};
+use tench::sys::{Cap, CapAddress, Endpoint, MapFlags, Mapping, Message, PageTable, Reply};
 use tench::time::Instant;
 use tench::{io, time};
 use tench_linux::Machine;
+use tench_linux::thread::{FloatRegisters, Registers};
 use tench_linux_files::Errno;
 use tench_linux_memory::{Hardware, Page, Rights};
+
+use crate::console::Console;
+use crate::threads::{Thread, Threads};
 
 /// Number of frames of which a table can map pages.
 const MAX_BANKS: usize = MAX_SCATTERED;
@@ -37,6 +41,8 @@ struct Bank {
 pub struct Kernel {
     banks: Vec<Bank>,
     random: ChaCha8Rng,
+    threads: Threads,
+    console: Console,
 }
 
 /// The page tables of an address space but those of the lowest level, by level and first address.
@@ -104,9 +110,30 @@ fn seed() -> [u8; 32] {
 }
 
 impl Kernel {
-    /// Returns a machine without pages.
-    pub fn new() -> Kernel {
-        Kernel { banks: Vec::new(), random: ChaCha8Rng::from_seed(seed()) }
+    /// Returns a machine without pages and threads.
+    pub fn new() -> Result<Kernel, tench::memory::Error> {
+        let random = ChaCha8Rng::from_seed(seed());
+        Ok(Kernel { banks: Vec::new(), random, threads: Threads::new()?, console: Console::new()? })
+    }
+
+    /// Returns the endpoint at which calls and faults come.
+    pub const fn endpoint(&self) -> Cap<Endpoint> {
+        self.threads.endpoint()
+    }
+
+    /// Returns the reply object with which to receive.
+    pub const fn current(&self) -> Cap<Reply> {
+        self.threads.current()
+    }
+
+    /// Takes the answer to what was received last, if there is one already.
+    pub fn take_answer(&mut self) -> Option<Message> {
+        self.threads.take_answer()
+    }
+
+    /// Takes what was typed; nothing at the end.
+    pub fn take_input(&mut self) -> Vec<u8> {
+        self.console.take_input()
     }
 
     /// Returns the bank of a page.
@@ -268,6 +295,50 @@ impl Hardware for Kernel {
     }
 }
 
+impl tench_linux::Threads for Kernel {
+    type Thread = Thread;
+
+    fn make_thread(&mut self, root: &Root, process: u32) -> Result<Thread, Errno> {
+        self.threads.make(root.table(), process).map_err(no_memory)
+    }
+
+    fn end_thread(&mut self, thread: Thread) {
+        self.threads.end(thread);
+    }
+
+    fn answer(&mut self, thread: &mut Thread, result: Option<u64>) {
+        self.threads.answer(thread, result);
+    }
+
+    fn keep(&mut self, thread: &mut Thread) {
+        self.threads.keep(thread);
+    }
+
+    fn stop(&mut self, thread: &mut Thread) {
+        self.threads.stop(thread);
+    }
+
+    fn registers(&mut self, thread: &Thread) -> Registers {
+        thread.registers()
+    }
+
+    fn float_registers(&mut self, thread: &Thread) -> FloatRegisters {
+        thread.float_registers()
+    }
+
+    fn set_float_registers(&mut self, thread: &mut Thread, registers: &FloatRegisters) {
+        thread.set_float_registers(registers);
+    }
+
+    fn move_thread(&mut self, thread: &mut Thread, root: &Root) {
+        self.threads.move_thread(thread, root.table());
+    }
+
+    fn run(&mut self, thread: &mut Thread, registers: &Registers) {
+        thread.run(registers);
+    }
+}
+
 impl Machine for Kernel {
     fn monotonic(&self) -> Duration {
         time::uptime()
@@ -278,19 +349,17 @@ impl Machine for Kernel {
     }
 
     fn write_console(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        io::write(bytes).map(|()| bytes.len()).map_err(|_| Errno::EIO)
+        io::write(bytes)
+            .map(|()| bytes.len())
+            .map_err(|error| if error.is_broken() { Errno::EPIPE } else { Errno::EIO })
     }
 
-    fn read_console(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        io::read(into).map_err(|_| Errno::EIO)
+    fn await_input(&mut self) {
+        self.console.await_input();
     }
 
     fn random(&mut self, into: &mut [u8]) {
         self.random.fill_bytes(into);
-    }
-
-    fn sleep(&mut self, duration: Duration) {
-        time::sleep(duration);
     }
 
     fn report(&mut self, line: &str) {

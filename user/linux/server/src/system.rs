@@ -1,18 +1,24 @@
 //! Everything that the processes of an instance share.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeSet, VecDeque};
 use core::time::Duration;
 
 use tench_linux_calls::Sysno;
 use tench_linux_calls::numbers::open;
-use tench_linux_files::{Errno, NewNode, Time, Tree};
-use tench_linux_memory::{Hardware, Memory, Objects, Pool};
+use tench_linux_files::{Errno, NewNode, NodeId, Time, Tree};
+use tench_linux_memory::{Memory, ObjectId, Objects, Pool};
 
 use crate::descriptors::{DescriptionId, Descriptions, Descriptor, Descriptors};
 use crate::devices;
+use crate::exec::TRAMPOLINE_CODE;
+use crate::process::Process;
+use crate::signals::{Info, number};
+use crate::terminal::Terminal;
+use crate::thread::Threads;
+use crate::waiting::{Key, Waiters, Waiting};
 
 /// The machine, as the personality needs it.
-pub trait Machine: Hardware {
+pub trait Machine: Threads {
     /// Returns the time since the machine started.
     fn monotonic(&self) -> Duration;
 
@@ -22,14 +28,11 @@ pub trait Machine: Hardware {
     /// Writes to the console. Returns how many bytes were written.
     fn write_console(&mut self, bytes: &[u8]) -> Result<usize, Errno>;
 
-    /// Reads from the console, and waits for that if there is nothing. Returns how many bytes were read; 0 at the end.
-    fn read_console(&mut self, into: &mut [u8]) -> Result<usize, Errno>;
+    /// Asks that the console's next input be reported to the instance. Asking once more changes nothing.
+    fn await_input(&mut self);
 
     /// Fills memory with random bytes.
     fn random(&mut self, into: &mut [u8]);
-
-    /// Waits.
-    fn sleep(&mut self, duration: Duration);
 
     /// Reports something to whoever runs the instance.
     fn report(&mut self, line: &str);
@@ -50,6 +53,14 @@ pub struct System<M> {
     pub is_quiet: bool,
     /// The missing calls that were reported.
     pub(crate) reported: BTreeSet<Sysno>,
+    /// Code that ends handlers.
+    pub(crate) trampoline: ObjectId,
+    /// The console's input.
+    pub terminal: Terminal,
+    /// Who waits for what.
+    pub waiters: Waiters,
+    /// Processes for which signals have come.
+    pub(crate) attention: VecDeque<u32>,
 }
 
 impl<M: Machine> System<M> {
@@ -58,7 +69,8 @@ impl<M: Machine> System<M> {
     /// # Errors
     /// `ENOMEM`
     pub fn new(machine: M) -> Result<System<M>, Errno> {
-        let memory = Memory { pool: Pool::new(), objects: Objects::new(), hardware: machine };
+        let mut memory = Memory { pool: Pool::new(), objects: Objects::new(), hardware: machine };
+        let trampoline = memory.objects.make(TRAMPOLINE_CODE.len() as u64, TRAMPOLINE_CODE);
         let mut system = System {
             memory,
             tree: Tree::new(Time::default()),
@@ -66,6 +78,10 @@ impl<M: Machine> System<M> {
             traces: false,
             is_quiet: false,
             reported: BTreeSet::new(),
+            trampoline,
+            terminal: Terminal::default(),
+            waiters: Waiters::default(),
+            attention: VecDeque::new(),
         };
         system.update_time();
         for path in [&b"/dev"[..], b"/tmp", b"/etc", b"/root"] {
@@ -102,7 +118,7 @@ impl<M: Machine> System<M> {
     pub fn open_console(&mut self, descriptors: &mut Descriptors) -> Result<(), Errno> {
         let places = (Tree::ROOT, Tree::ROOT);
         let node = self.tree.open(&mut self.memory, places, b"/dev/console", open::RDWR, 0)?;
-        let description = self.descriptions.add(node, open::RDWR);
+        let description = self.open(node, open::RDWR);
         for number in 0..3 {
             if number > 0 {
                 self.descriptions.share(description);
@@ -112,10 +128,48 @@ impl<M: Machine> System<M> {
         Ok(())
     }
 
+    /// Opens a node that was found, with a user for the open file.
+    pub fn open(&mut self, node: NodeId, flags: u32) -> DescriptionId {
+        let id = self.descriptions.add(node, flags);
+        let description = self.descriptions.get(id);
+        let (reads, writes) = (description.reads(), description.writes());
+        if let Some(pipe) = self.tree.pipe_mut(node) {
+            pipe.open(reads, writes);
+            self.waiters.wake(Key::Opened(node));
+        }
+        id
+    }
+
     /// Closes a descriptor's open file, if nobody else uses it.
     pub fn close(&mut self, description: DescriptionId) {
-        if let Some(node) = self.descriptions.release(description) {
-            self.tree.release(&mut self.memory, node);
+        let open_file = self.descriptions.get(description);
+        let (reads, writes) = (open_file.reads(), open_file.writes());
+        let Some(node) = self.descriptions.release(description) else { return };
+        if let Some(pipe) = self.tree.pipe_mut(node) {
+            pipe.close(reads, writes);
+            self.waiters.wake(Key::Readable(node));
+            self.waiters.wake(Key::Writable(node));
+        }
+        self.tree.release(&mut self.memory, node);
+    }
+
+    /// Sends a process a signal. It is delivered when the present call has been served.
+    pub fn send(&mut self, process: &mut Process<M>, info: Info) {
+        if process.has_ended() {
+            return;
+        }
+        if info.signal == number::CONT && process.is_stopped {
+            process.is_continued = true;
+        }
+        process.signals.send(info);
+        self.attention.push_back(process.id);
+        self.waiters.wake(Key::Signal(process.id));
+    }
+
+    /// Ends what a call has begun that is not made again.
+    pub(crate) fn cancel(&mut self, waiting: &Waiting) {
+        if let Some((description, _)) = waiting.opening {
+            self.close(description);
         }
     }
 }

@@ -2,12 +2,16 @@
 
 mod support;
 
-use support::Instance;
-use tench_linux::Outcome;
+use support::{Doing, Play};
+use tench_linux::Instance;
+use tench_linux::exec::TRAMPOLINE;
+use tench_linux::signals::Info;
 use tench_linux_calls::Sysno;
 use tench_linux_memory::Access;
 use tench_random::Random;
 
+/// Address at which actions are written.
+const ACTION: u64 = 0x20_1300;
 /// Address of the mapped file.
 const FILE: u64 = 0x30_0000;
 
@@ -38,11 +42,11 @@ fn argument(random: &mut Random) -> u64 {
     }
 }
 
-/// Calls that end the program.
-const LEFT_OUT: [Sysno; 5] = [Sysno::exit, Sysno::exit_group, Sysno::kill, Sysno::tkill, Sysno::tgkill];
+/// Calls that would end the first process, and with it the game.
+const LEFT_OUT: [Sysno; 2] = [Sysno::exit, Sysno::exit_group];
 
 /// Calls with much to go wrong, which are made more often.
-const PREFERRED: [Sysno; 10] = [
+const PREFERRED: [Sysno; 20] = [
     Sysno::truncate,
     Sysno::ftruncate,
     Sysno::mmap,
@@ -53,31 +57,67 @@ const PREFERRED: [Sysno; 10] = [
     Sysno::dup3,
     Sysno::pwrite64,
     Sysno::renameat,
+    Sysno::clone,
+    Sysno::wait4,
+    Sysno::pipe2,
+    Sysno::read,
+    Sysno::write,
+    Sysno::execve,
+    Sysno::rt_sigaction,
+    Sysno::rt_sigreturn,
+    Sysno::mknodat,
+    Sysno::ppoll,
 ];
 
-fn number(random: &mut Random) -> u64 {
-    if random.below(4) == 0 {
+/// Code of the program, which handles signals.
+const HANDLER: u64 = 0x20_0100;
+
+/// Handles all signals, so that the first process seldom ends.
+fn handle_signals(play: &mut Play) {
+    for signal in 1..=64 {
+        let action = [HANDLER, [4, 0x1000_0004][signal as usize % 2], 0, 0];
+        let bytes: Vec<u8> = action.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let Instance { system, processes, .. } = &mut play.instance;
+        let space = processes.get(1).unwrap().space();
+        space.write(&mut system.memory, ACTION, &bytes);
+        play.call(1, Sysno::rt_sigaction as u64, [signal, ACTION, 0, 8, 0, 0]);
+    }
+}
+
+/// Returns whether a process is in a handler, which may end.
+fn is_in_handler(play: &mut Play, process: u32) -> bool {
+    play.thread(process).registers.x[30] == TRAMPOLINE
+}
+
+fn number(random: &mut Random, process: u32) -> u64 {
+    if random.below(3) == 0 {
         return PREFERRED[random.below(PREFERRED.len() as u64) as usize] as u64;
     }
     loop {
         let number = if random.below(50) == 0 { random.below(u64::MAX) } else { random.below(300) };
-        if !LEFT_OUT.iter().any(|call| *call as u64 == number) {
+        let ends = LEFT_OUT.iter().any(|call| *call as u64 == number);
+        // Signals to everybody end the first process, too.
+        let signals = (129..=131).contains(&number) || number == 138;
+        if !(ends && process == 1 || signals && random.below(10) != 0) {
             return number;
         }
     }
 }
 
-fn write_paths(instance: &mut Instance) {
+fn write_paths(play: &mut Play, process: u32) {
     for (address, path) in PATHS {
         // The program may have changed what it may do there.
-        instance.process.space.write(&mut instance.system.memory, address, path);
+        let Instance { system, processes, .. } = &mut play.instance;
+        if let Some(space) = processes.get(process).and_then(|process| process.space.as_mut()) {
+            space.write(&mut system.memory, address, path);
+        }
     }
 }
 
 /// Maps a file, which both the process and its calls change.
-fn map_a_file(instance: &mut Instance) {
-    let mut call = |call: Sysno, arguments| match instance.call(call as u64, arguments) {
-        Outcome::Return(result) if result.cast_signed() >= 0 => result,
+fn map_a_file(play: &mut Play) {
+    let mut call = |call: Sysno, arguments| match play.call(1, call as u64, arguments) {
+        Some(result) if result.cast_signed() >= 0 => result,
         other => panic!("{call}: {other:?}"),
     };
     let file = call(Sysno::openat, [0, PATHS[0].0, 0o102, 0o644, 0, 0]);
@@ -85,38 +125,111 @@ fn map_a_file(instance: &mut Instance) {
     call(Sysno::mmap, [FILE, 3 * 4096, 3, 0x11, file, 0]);
 }
 
-/// Makes random calls. Returns how many succeeded.
-fn play(seed: u64, calls: usize) -> usize {
-    let mut succeeded = 0;
-    let mut random = Random::new(seed);
-    let mut instance = Instance::new(2048);
-    write_paths(&mut instance);
-    map_a_file(&mut instance);
-    for step in 0..calls {
-        let arguments = std::array::from_fn(|_| argument(&mut random));
-        match instance.call(number(&mut random), arguments) {
-            Outcome::Return(result) => succeeded += usize::from(result.cast_signed() >= 0),
-            // The new program has the same data, but for the paths.
-            Outcome::Run { .. } => write_paths(&mut instance),
-            Outcome::Exit(_) | Outcome::Kill(_) => unreachable!("these calls are not made"),
+/// Arguments of a call, which for some are chosen so that they mean something more often.
+fn arguments(random: &mut Random, number: u64) -> [u64; 6] {
+    let mut arguments = std::array::from_fn(|_| argument(random));
+    if number == Sysno::clone as u64 && random.below(4) != 0 {
+        // A child, of which the parent's memory is a copy, or which borrows it.
+        arguments[0] = [17, 0x4011, 0x4111, 0x120_0011][random.below(4) as usize];
+    }
+    if number == Sysno::pipe2 as u64 {
+        arguments = [0x20_1200, [0, 0o4000][random.below(2) as usize], 0, 0, 0, 0];
+    }
+    if number == Sysno::execve as u64 && random.below(2) == 0 {
+        arguments[..3].copy_from_slice(&[PATHS[3].0, 0, 0]);
+    }
+    arguments
+}
+
+/// What the plays have come to.
+#[derive(Debug, Default)]
+struct Counts {
+    calls: usize,
+    succeeded: usize,
+    waited: usize,
+    most_processes: usize,
+    ended: usize,
+}
+
+/// Lets somebody run, if all wait. Returns false if that is for ever.
+fn somebody_runs(play: &mut Play, random: &mut Random) -> bool {
+    if play.running().is_empty()
+        && let Some(deadline) = play.instance.deadline()
+    {
+        play.instance.system.memory.hardware.time = deadline;
+        play.instance.pass_time();
+    }
+    if play.running().is_empty() {
+        play.instance.input([&b"typed\n"[..], b"x", b""][random.below(3) as usize]);
+    }
+    if play.running().is_empty() {
+        // Those that are stopped go on, and those that wait for nothing else are interrupted.
+        let all: Vec<u32> = play.instance.processes.iter().map(|process| process.id).collect();
+        for id in all {
+            let Some(process) = play.instance.processes.get(id) else { continue };
+            let signal = [18, 34, 14][random.below(3) as usize];
+            play.instance.system.send(process, Info::from_system(signal));
         }
-        let access = [Access::Read, Access::Write, Access::Execute][random.below(3) as usize];
-        instance.touch(argument(&mut random), access);
-        instance.touch(FILE + random.below(0x3000), access);
-        instance.system.memory.hardware.reports.clear();
-        instance.system.memory.hardware.output.clear();
+        play.instance.pass_time();
+    }
+    !play.running().is_empty()
+}
+
+/// Makes random calls of random processes.
+fn play(seed: u64, calls: usize, counts: &mut Counts) {
+    let mut random = Random::new(seed);
+    let mut play = Play::new(4096);
+    write_paths(&mut play, 1);
+    handle_signals(&mut play);
+    map_a_file(&mut play);
+    for step in 0..calls {
+        if play.instance.status().is_some() || !somebody_runs(&mut play, &mut random) {
+            counts.ended += 1;
+            break;
+        }
+        let running = play.running();
+        let process = running[random.below(running.len() as u64) as usize];
+        let mut number = number(&mut random, process);
+        if process == 1 && number == Sysno::rt_sigreturn as u64 || random.below(10) == 0 {
+            let ends = is_in_handler(&mut play, process);
+            number = if ends { Sysno::rt_sigreturn } else { Sysno::getpid } as u64;
+        }
+        let arguments = arguments(&mut random, number);
+        counts.calls += 1;
+        match play.call(process, number, arguments) {
+            Some(result) => counts.succeeded += usize::from(result.cast_signed() >= 0),
+            None => counts.waited += 1,
+        }
+        counts.most_processes = counts.most_processes.max(play.instance.processes.count());
+        if number == Sysno::execve as u64 {
+            // The new program has the same data, but for the paths.
+            write_paths(&mut play, process);
+        }
+        if play.doing(process) == Some(Doing::Runs) {
+            let access = [Access::Read, Access::Write, Access::Execute][random.below(3) as usize];
+            play.touch(process, argument(&mut random), access);
+            play.touch(process, FILE + random.below(0x3000), access);
+            if process != 1 && random.below(100) == 0 {
+                play.fault(process, argument(&mut random), access);
+            }
+        }
+        play.instance.system.memory.hardware.reports.clear();
+        play.instance.system.memory.hardware.output.clear();
         if step % 16 == 0 {
-            instance.check();
+            play.check();
         }
     }
-    instance.check();
-    instance.end();
-    succeeded
+    play.check();
+    play.end();
 }
 
 #[test]
 fn random_calls_harm_nobody_else() {
-    let succeeded: usize = (0..100).map(|seed| play(seed, 2000)).sum();
-    println!("{succeeded} of 200,000 calls succeeded");
-    assert!(succeeded > 10_000, "only {succeeded} calls did something");
+    let mut counts = Counts::default();
+    for seed in 0..200 {
+        play(seed, 2000, &mut counts);
+    }
+    println!("{counts:?}");
+    assert!(counts.calls > 100_000 && counts.succeeded > 10_000 && counts.waited > 1_000, "{counts:?}");
+    assert!(counts.most_processes > 10, "{counts:?}");
 }

@@ -2,13 +2,14 @@
 
 mod support;
 
-use support::{Instance, program, system};
+use support::{Play, program, system};
 use tench_linux_files::{Errno, Tree};
 use tench_linux_memory::Access;
 
 fn load(file: Vec<u8>) -> Result<(), Errno> {
     let mut system = system(file, 2048);
-    let result = system.load(Tree::ROOT, b"/bin/program", &[], &[]).map(|image| image.space.end(&mut system.memory));
+    let result =
+        system.load(Tree::ROOT, b"/bin/program", &[], &[]).map(|(image, _)| image.space.end(&mut system.memory));
     system.memory.check(core::iter::empty()).unwrap();
     assert_eq!(system.memory.hardware.alive(), 0, "address spaces and tables");
     result
@@ -60,17 +61,18 @@ fn a_file_that_nobody_may_execute_is_refused() {
 
 #[test]
 fn segments_have_their_contents_and_rights() {
-    let mut instance = Instance::new(2048);
+    let mut play = Play::new(2048);
     let mut bytes = [1; 0x1000];
-    let count = instance.process.space.read(&mut instance.system.memory, 0x20_1000, &mut bytes);
+    let process = play.instance.processes.get(1).unwrap();
+    let count = process.space().read(&mut play.instance.system.memory, 0x20_1000, &mut bytes);
     assert_eq!(count, bytes.len());
     assert!(bytes.starts_with(b"data\0"));
     assert!(bytes[0x800..].iter().all(|byte| *byte == 0), "what follows the contents is zero");
-    assert!(instance.touch(0x20_0100, Access::Execute) && !instance.touch(0x20_0100, Access::Write));
-    assert!(instance.touch(0x20_5fff, Access::Write) && !instance.touch(0x20_5fff, Access::Execute));
-    assert!(!instance.touch(0x20_6000, Access::Read), "nothing lies behind");
-    instance.check();
-    instance.end();
+    assert!(play.touch(1, 0x20_0100, Access::Execute) && !play.touch(1, 0x20_0100, Access::Write));
+    assert!(play.touch(1, 0x20_5fff, Access::Write) && !play.touch(1, 0x20_5fff, Access::Execute));
+    assert!(!play.touch(1, 0x20_6000, Access::Read), "nothing lies behind");
+    play.check();
+    play.end();
 }
 
 #[test]
@@ -79,7 +81,7 @@ fn there_may_be_too_little_memory() {
     for pages in [0, 512, 1024] {
         let mut system = system(program(), pages);
         match system.load(Tree::ROOT, b"/bin/program", &[], &[]) {
-            Ok(image) => {
+            Ok((image, _)) => {
                 enough = true;
                 image.space.end(&mut system.memory);
             }

@@ -1,7 +1,7 @@
 //! Calls about descriptors.
 
 use tench_linux_calls::numbers::open;
-use tench_linux_files::{Errno, Kind};
+use tench_linux_files::{Errno, Kind, Pipe};
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
@@ -39,17 +39,24 @@ impl<M: Machine> Caller<'_, M> {
         if flags & open::TMPFILE == open::TMPFILE {
             return Err(Errno::EOPNOTSUPP);
         }
+        let closes_on_exec = flags & open::CLOEXEC != 0;
+        if let Some(opening) = self.opening() {
+            return self.add_descriptor(Descriptor { description: opening?, closes_on_exec }, 0);
+        }
         let (from, path) = self.path(directory, path)?;
         let permissions = mode as u32 & 0o7777 & !self.process.mask;
         let places = (tench_linux_files::Tree::ROOT, from);
         let node = self.system.tree.open(&mut self.system.memory, places, &path, flags, permissions)?;
-        let is_regular = matches!(self.system.tree.node(node).kind, Kind::Regular(_));
-        if flags & open::TRUNC != 0 && is_regular {
-            self.set_length(node, 0)?;
-        }
-        let kept = if flags & open::PATH != 0 { flags } else { flags | LARGE } & !MOMENTARY;
-        let description = self.system.descriptions.add(node, kept);
-        let closes_on_exec = flags & open::CLOEXEC != 0;
+        let is_path = flags & open::PATH != 0;
+        let kept = if is_path { flags } else { flags | LARGE } & !MOMENTARY;
+        let description = match self.system.tree.node(node).kind {
+            Kind::Fifo(_) if !is_path => self.open_pipe(node, kept)?,
+            Kind::Regular(_) if flags & open::TRUNC != 0 => {
+                self.set_length(node, 0)?;
+                self.system.open(node, kept)
+            }
+            _ => self.system.open(node, kept),
+        };
         self.add_descriptor(Descriptor { description, closes_on_exec }, 0)
     }
 
@@ -127,6 +134,7 @@ impl<M: Machine> Caller<'_, M> {
         let descriptor = self.process.descriptors.get(number)?;
         let open_file = self.system.descriptions.get(descriptor.description);
         let is_path = open_file.flags & open::PATH != 0;
+        let is_pipe = self.system.tree.pipe_mut(open_file.node).is_some();
         match command as u32 {
             command @ (0 | 1030) => {
                 let from = argument as u32;
@@ -147,7 +155,8 @@ impl<M: Machine> Caller<'_, M> {
                 open_file.flags = open_file.flags & !CHANGEABLE | argument as u32 & CHANGEABLE;
                 Ok(0)
             }
-            // There is one process, with which no lock can conflict.
+            1031 | 1032 if is_pipe => Ok(Pipe::CAPACITY as u64),
+            // Locks are granted always, and forgotten.
             5 | 36 => self.write(argument, &2u16.to_le_bytes()).map(|()| 0),
             6 | 7 | 37 | 38 => Ok(0),
             _ => Err(Errno::EINVAL),

@@ -37,10 +37,10 @@ impl<M: Machine> Caller<'_, M> {
                 backing: Backing::Anonymous,
                 grows: false,
             };
-            if process.space.map(&mut self.system.memory, &request).is_err() {
+            if process.space().map(&mut self.system.memory, &request).is_err() {
                 return Ok(process.heap_end);
             }
-        } else if new < old && process.space.unmap(&mut self.system.memory, new, old - new).is_err() {
+        } else if new < old && process.space().unmap(&mut self.system.memory, new, old - new).is_err() {
             return Ok(process.heap_end);
         }
         process.heap_end = end;
@@ -80,7 +80,7 @@ impl<M: Machine> Caller<'_, M> {
         let grows = flags & map::GROWSDOWN != 0;
         let request = MapRequest { placement, length, rights, allowed, shared, backing, grows };
         let result = if allowed.contains(rights) {
-            self.process.space.map(&mut self.system.memory, &request)
+            self.process.space().map(&mut self.system.memory, &request)
         } else {
             Err(Errno::EACCES)
         };
@@ -117,7 +117,7 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Removes what is in a range.
     pub fn munmap(&mut self, address: u64, length: u64) -> Result {
-        self.process.space.unmap(&mut self.system.memory, address, length).map(|()| 0)
+        self.process.space().unmap(&mut self.system.memory, address, length).map(|()| 0)
     }
 
     /// Changes the length or the place of an area.
@@ -130,12 +130,12 @@ impl<M: Machine> Caller<'_, M> {
             flags if flags == MAY_MOVE | FIXED => Move::To(new),
             _ => return Err(Errno::EINVAL),
         };
-        self.process.space.remap(&mut self.system.memory, old, old_length, new_length, to)
+        self.process.space().remap(&mut self.system.memory, old, old_length, new_length, to)
     }
 
     /// Changes what the process may do in a range.
     pub fn mprotect(&mut self, address: u64, length: u64, protection: u64) -> Result {
-        self.process.space.protect(&mut self.system.memory, address, length, rights(protection)).map(|()| 0)
+        self.process.space().protect(&mut self.system.memory, address, length, rights(protection)).map(|()| 0)
     }
 
     /// Takes advice about a range.
@@ -144,12 +144,12 @@ impl<M: Machine> Caller<'_, M> {
         const FREE: u64 = 8;
         const KNOWN: core::ops::RangeInclusive<u64> = 0..=23;
         match advice {
-            DONT_NEED | FREE => self.process.space.discard(&mut self.system.memory, address, length).map(|()| 0),
+            DONT_NEED | FREE => self.process.space().discard(&mut self.system.memory, address, length).map(|()| 0),
             advice if !KNOWN.contains(&advice) => Err(Errno::EINVAL),
             _ if !address.is_multiple_of(PAGE_SIZE) => Err(Errno::EINVAL),
             _ => {
                 let end = round_up(length).and_then(|length| address.checked_add(length)).ok_or(Errno::EINVAL)?;
-                if self.process.space.areas().cover(address..end) { Ok(0) } else { Err(Errno::ENOMEM) }
+                if self.process.space().areas().cover(address..end) { Ok(0) } else { Err(Errno::ENOMEM) }
             }
         }
     }

@@ -5,7 +5,9 @@ mod directories;
 mod identity;
 mod memory;
 mod paths;
+mod pipes;
 mod poll;
+mod processes;
 mod programs;
 mod signals;
 mod status;
@@ -14,6 +16,8 @@ mod time;
 mod transfer;
 
 use tench_linux_calls::{Errno, Sysno};
+
+pub(crate) use time::record as time_record;
 
 use crate::Machine;
 use crate::caller::{Caller, Outcome, Result};
@@ -40,8 +44,7 @@ impl<M: Machine> Caller<'_, M> {
         };
         let [a, b, c, ..] = arguments;
         match call {
-            Sysno::kill | Sysno::tkill => return self.kill(a, b),
-            Sysno::tgkill => return self.kill(b, c),
+            Sysno::rt_sigreturn => return self.rt_sigreturn(),
             Sysno::exit | Sysno::exit_group => return Outcome::Exit(a as u8),
             Sysno::execve => return self.execve(a, b, c),
             _ => {}
@@ -52,15 +55,23 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Answers a call that is not there. Programs probe some; each of the others is reported once.
     fn missing(&mut self, call: Sysno) -> Result {
-        if !is_dispensable(call) && !self.system.is_quiet && self.system.reported.insert(call) {
-            self.report_missing(&alloc::format!("there is no system call {}", tench_linux_calls::table::name(call)));
+        if !is_dispensable(call) {
+            let name = tench_linux_calls::table::name(call);
+            self.report_once(call, &alloc::format!("there is no system call {name}"));
         }
         Err(Errno::ENOSYS)
     }
 
+    /// Reports what is missing of a call, if that is wanted and was not reported before.
+    pub(crate) fn report_once(&mut self, call: Sysno, what: &str) {
+        if !self.system.is_quiet && self.system.reported.insert(call) {
+            self.report_missing(what);
+        }
+    }
+
     /// Makes a call about files and descriptors.
     #[rustfmt::skip]
-    fn file_call(&mut self, call: Sysno, [a, b, c, d, e, _]: [u64; 6]) -> Option<Result> {
+    fn file_call(&mut self, call: Sysno, [a, b, c, d, e, f]: [u64; 6]) -> Option<Result> {
         Some(match call {
             // Reading and writing.
             Sysno::read => self.read_file(a, b, c, None),
@@ -87,7 +98,9 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::ioctl => self.ioctl(a, b, c),
             Sysno::flock => self.descriptor(a).map(|_| 0),
 
-            Sysno::ppoll => self.ppoll(a, b),
+            Sysno::pipe2 => self.pipe2(a, b),
+            Sysno::ppoll => self.ppoll(a, b, c, d, e),
+            Sysno::pselect6 => self.pselect6(a, [b, c, d], e, f),
 
             // Paths.
             Sysno::mkdirat => self.mkdirat(a, b, c),
@@ -139,11 +152,27 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::rt_sigaction => self.rt_sigaction(a, b, c, d),
             Sysno::rt_sigprocmask => self.rt_sigprocmask(a, b, c, d),
             Sysno::sigaltstack => self.sigaltstack(a, b),
+            Sysno::rt_sigpending => self.rt_sigpending(a, b),
+            Sysno::rt_sigsuspend => self.rt_sigsuspend(a, b),
+            Sysno::rt_sigtimedwait => self.rt_sigtimedwait(a, b, c, d),
+            Sysno::rt_sigqueueinfo => self.rt_sigqueueinfo(a, b, c),
+            Sysno::kill => self.kill(a, b),
+            Sysno::tkill => self.tgkill(None, a, b),
+            Sysno::tgkill => self.tgkill(Some(a), b, c),
+
+            // Processes.
+            Sysno::clone => self.clone(a, b, c, d, e),
+            Sysno::wait4 => self.wait4(a, b, c, d),
+            Sysno::waitid => self.waitid(a, b, c, d, e),
+            Sysno::setpgid => self.setpgid(a, b),
+            Sysno::getpgid => self.getpgid(a),
+            Sysno::getsid => self.getsid(a),
+            Sysno::setsid => self.setsid(),
+            Sysno::getppid => Ok(self.process.parent.into()),
 
             // The process, its users and limits.
             Sysno::getpid | Sysno::gettid => Ok(self.process.id.into()),
-            Sysno::getppid | Sysno::getuid | Sysno::geteuid | Sysno::getgid | Sysno::getegid => Ok(0),
-            Sysno::getpgid | Sysno::getsid => Ok(self.process.id.into()),
+            Sysno::getuid | Sysno::geteuid | Sysno::getgid | Sysno::getegid => Ok(0),
             Sysno::getgroups => Ok(0),
             Sysno::setuid | Sysno::setgid => Self::stay_super_user(&[a]),
             Sysno::setresuid | Sysno::setresgid => Self::stay_super_user(&[a, b, c]),
@@ -162,8 +191,10 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::clock_gettime => self.clock_gettime(a, b),
             Sysno::clock_getres => self.clock_getres(a, b),
             Sysno::gettimeofday => self.gettimeofday(a, b),
-            Sysno::nanosleep => self.nanosleep(a),
-            Sysno::clock_nanosleep => self.clock_nanosleep(a, b, c),
+            Sysno::nanosleep => self.nanosleep(a, b),
+            Sysno::clock_nanosleep => self.clock_nanosleep(a, b, c, d),
+            Sysno::setitimer => self.setitimer(a, b, c),
+            Sysno::getitimer => self.getitimer(a, b),
             Sysno::times => self.times(a),
             Sysno::uname => self.uname(a),
             Sysno::sysinfo => self.sysinfo(a),

@@ -8,10 +8,16 @@ use tench_linux_files::{Device, Errno, Found, Last, NewNode, NodeId, Rename, Tre
 use crate::Machine;
 use crate::caller::{Caller, Result};
 
+/// The path of a process's own program. It is the only one below `/proc`.
+const OWN_PROGRAM: &[u8] = b"/proc/self/exe";
+
 impl<M: Machine> Caller<'_, M> {
     /// Reads a path. Returns the directory from which it leads, too.
     pub(crate) fn path(&mut self, directory: u64, path: u64) -> Result<(NodeId, Vec<u8>)> {
-        let path = self.read_path(path)?;
+        let mut path = self.read_path(path)?;
+        if path == OWN_PROGRAM {
+            path.clone_from(&self.process.program);
+        }
         let from = if path.first() == Some(&b'/') { Tree::ROOT } else { self.directory(directory, path.is_empty())? };
         Ok((from, path))
     }
@@ -131,10 +137,10 @@ impl<M: Machine> Caller<'_, M> {
         if (length as u32).cast_signed() <= 0 {
             return Err(Errno::EINVAL);
         }
-        let (from, path) = self.path(directory, path)?;
-        let target = if path == b"/proc/self/exe" {
+        let target = if self.read_path(path)? == OWN_PROGRAM {
             self.process.program.clone()
         } else {
+            let (from, path) = self.path(directory, path)?;
             let node = match path.is_empty() {
                 true => from,
                 false => self.system.tree.find((Tree::ROOT, from), &path, Last::Keep)?,

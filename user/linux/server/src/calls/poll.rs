@@ -1,36 +1,149 @@
-//! Calls that wait for files. Nothing here makes anybody wait yet: all files are always ready.
+//! Calls that wait for one of several files.
 
-use tench_linux_calls::records::{pollfd, u32_at};
-use tench_linux_files::Errno;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tench_linux_calls::records::{pollfd, u32_at, u64_at};
+use tench_linux_files::{Errno, Kind, Pipe};
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
+use crate::descriptors::DescriptionId;
+use crate::devices;
+use crate::waiting::{Interruption, Key};
 
-/// Events that a file that is always ready has.
-const READY: u16 = 0x145;
-/// The descriptor is not open.
-const NOT_OPEN: u16 = 0x20;
+/// Events of a file.
+mod event {
+    pub const READABLE: u16 = 1;
+    pub const WRITABLE: u16 = 4;
+    pub const BROKEN: u16 = 8;
+    pub const HUNG_UP: u16 = 0x10;
+    pub const NOT_OPEN: u16 = 0x20;
+    /// `POLLRDNORM`, `POLLWRNORM`: other names of the first two.
+    pub const READABLE_TOO: u16 = 0x40;
+    pub const WRITABLE_TOO: u16 = 0x100;
+    /// Events that are told whether or not they were asked for.
+    pub const ALWAYS: u16 = BROKEN | HUNG_UP | NOT_OPEN;
+}
+
+/// Descriptors in a word of a set.
+const SET_WORD: usize = 64;
 
 impl<M: Machine> Caller<'_, M> {
-    /// Reads which of several descriptors are ready.
-    pub fn ppoll(&mut self, records: u64, count: u64) -> Result {
+    /// Returns the events that an open file has, and adds what others would come with.
+    fn events(&mut self, description: DescriptionId, keys: &mut Vec<Key>) -> u16 {
+        const READ: u16 = event::READABLE | event::READABLE_TOO;
+        const WRITE: u16 = event::WRITABLE | event::WRITABLE_TOO;
+        let open_file = self.system.descriptions.get(description);
+        let (node, reads, writes) = (open_file.node, open_file.reads(), open_file.writes());
+        match &self.system.tree.node(node).kind {
+            Kind::Fifo(pipe) => {
+                keys.extend(reads.then_some(Key::Readable(node)));
+                keys.extend(writes.then_some(Key::Writable(node)));
+                pipe_events(pipe, reads, writes)
+            }
+            Kind::Character(device) if devices::is_terminal(*device) => {
+                keys.push(Key::Terminal);
+                let ready = self.system.terminal.is_ready();
+                if !ready && reads {
+                    self.system.memory.hardware.await_input();
+                }
+                WRITE | if ready { READ } else { 0 }
+            }
+            _ => READ | WRITE,
+        }
+    }
+
+    /// Waits until one of several descriptors has an event. Returns how many have.
+    pub fn ppoll(&mut self, records: u64, count: u64, time: u64, mask: u64, mask_size: u64) -> Result {
         if count > u64::from(self.process.descriptors.limit) {
             return Err(Errno::EINVAL);
         }
+        let deadline = self.read_deadline(time)?;
+        self.block_meanwhile(mask, mask_size)?;
         let mut all = self.read(records, count as usize * pollfd::SIZE)?;
-        let mut ready = 0;
+        let (mut ready, mut keys) = (0, Vec::new());
         for record in all.chunks_exact_mut(pollfd::SIZE) {
             let number = u32_at(record, pollfd::DESCRIPTOR);
             let wanted = u16::from_le_bytes([record[pollfd::EVENTS], record[pollfd::EVENTS + 1]]);
             let events = match self.descriptor(number.into()) {
                 _ if number.cast_signed() < 0 => 0,
-                Ok(_) => wanted & READY,
-                Err(_) => NOT_OPEN,
+                Ok(description) => self.events(description, &mut keys) & (wanted | event::ALWAYS),
+                Err(_) => event::NOT_OPEN,
             };
             record[pollfd::RESULT..].copy_from_slice(&events.to_le_bytes());
             ready += u64::from(events != 0);
         }
+        if ready == 0 && !self.has_passed(deadline) {
+            return Err(self.wait(&keys, deadline, Interruption::Final));
+        }
         self.write(records, &all)?;
+        self.write_time_left(time, deadline)?;
         Ok(ready)
     }
+
+    /// Waits until one of the descriptors in three sets can be read, can be written, or has something else to tell.
+    /// Returns how many are in the sets then.
+    pub fn pselect6(&mut self, count: u64, sets: [u64; 3], time: u64, mask: u64) -> Result {
+        const READ: u16 = event::READABLE | event::HUNG_UP;
+        const WRITE: u16 = event::WRITABLE | event::BROKEN;
+        let count = (count as u32).cast_signed();
+        if count < 0 {
+            return Err(Errno::EINVAL);
+        }
+        let count = (count as usize).min(self.process.descriptors.limit as usize);
+        let deadline = self.read_deadline(time)?;
+        if mask != 0 {
+            let record: [u8; 16] = self.read_record(mask)?;
+            self.block_meanwhile(u64_at(&record, 0), u64_at(&record, 8))?;
+        }
+        let words = count.div_ceil(SET_WORD);
+        let (mut ready, mut keys, mut results) = (0, Vec::new(), Vec::new());
+        for (set, meaning) in sets.into_iter().zip([READ, WRITE, 0]) {
+            let wanted = if set == 0 { vec![0; words * 8] } else { self.read(set, words * 8)? };
+            let mut found = vec![0u8; wanted.len()];
+            for number in (0..count).filter(|number| wanted[number / 8] & 1 << (number % 8) != 0) {
+                let description = self.descriptor(number as u64)?;
+                if self.events(description, &mut keys) & meaning != 0 {
+                    found[number / 8] |= 1 << (number % 8);
+                    ready += 1;
+                }
+            }
+            results.push((set, found));
+        }
+        if ready == 0 && !self.has_passed(deadline) {
+            return Err(self.wait(&keys, deadline, Interruption::Final));
+        }
+        for (set, found) in results {
+            self.write_if_wanted(set, &found)?;
+        }
+        self.write_time_left(time, deadline)?;
+        Ok(ready)
+    }
+
+    /// Tells how much of a call's time was left.
+    fn write_time_left(&mut self, into: u64, deadline: Option<Duration>) -> Result<()> {
+        let Some(deadline) = deadline else { return Ok(()) };
+        let left = deadline.saturating_sub(self.system.memory.hardware.monotonic());
+        self.write_if_wanted(into, &super::time_record(left))
+    }
+}
+
+/// Returns the events of a pipe.
+fn pipe_events(pipe: &Pipe, reads: bool, writes: bool) -> u16 {
+    let mut events = 0;
+    if reads && !pipe.is_empty() {
+        events |= event::READABLE | event::READABLE_TOO;
+    }
+    if reads && !pipe.has_writers() && !writes {
+        events |= event::HUNG_UP;
+    }
+    if writes && pipe.has_room(Pipe::ATOMIC) {
+        events |= event::WRITABLE | event::WRITABLE_TOO;
+    }
+    if writes && !pipe.has_readers() {
+        events |= event::BROKEN;
+    }
+    events
 }

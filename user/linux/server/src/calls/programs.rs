@@ -8,13 +8,22 @@ use tench_linux_memory::ObjectId;
 
 use crate::caller::{Caller, Outcome, Result};
 use crate::exec::{Image, Start};
-use crate::process::{ACTION, NO_SIGNAL_STACK};
 use crate::{Machine, System};
 
 /// The longest argument or variable, in bytes.
 const MAX_STRING: usize = 128 * 1024;
+/// The longest first line of a script.
+const MAX_LINE: usize = 256;
+/// The most scripts that name each other.
+const MAX_SCRIPTS: usize = 5;
 /// The most arguments or variables.
 const MAX_STRINGS: usize = 16 * 1024;
+
+/// The program that runs a script.
+struct Interpreter {
+    path: Vec<u8>,
+    argument: Option<Vec<u8>>,
+}
 
 impl<M: Machine> System<M> {
     /// Returns the contents of a program's file.
@@ -29,23 +38,66 @@ impl<M: Machine> System<M> {
         }
     }
 
-    /// Loads a program.
+    /// Loads a program, or the one that is named in the first line of a script. Returns its path, too.
     ///
     /// # Errors
-    /// Those of [`Image::load`] and of finding the file.
+    /// - `ELOOP`: scripts name each other.
+    /// - Those of [`Image::load`] and of finding the file.
     pub fn load(
         &mut self,
         directory: NodeId,
         path: &[u8],
         arguments: &[Vec<u8>],
         environment: &[Vec<u8>],
+    ) -> Result<(Image<M>, Vec<u8>)> {
+        let (mut path, mut arguments) = (path.to_vec(), arguments.to_vec());
+        for _ in 0..MAX_SCRIPTS {
+            let node = self.tree.find((Tree::ROOT, directory), &path, Last::Follow)?;
+            let object = self.program(node)?;
+            let Some(Interpreter { path: interpreter, argument }) = self.script(object)? else {
+                let image = self.load_image(directory, object, &path, &arguments, environment)?;
+                // What leads from the working directory is named from the root.
+                let found = self.tree.path_of(Tree::ROOT, node);
+                return Ok((image, found.unwrap_or(path)));
+            };
+            // In place of its name, the script's path.
+            let rest = arguments.split_off(arguments.len().min(1));
+            arguments = [Some(interpreter.clone()), argument, Some(path)].into_iter().flatten().chain(rest).collect();
+            path = interpreter;
+        }
+        Err(Errno::ELOOP)
+    }
+
+    /// Returns the program in the first line of a script, and its argument.
+    fn script(&mut self, object: ObjectId) -> Result<Option<Interpreter>> {
+        let mut line = [0; MAX_LINE];
+        let length = self.memory.objects.read(&mut self.memory.hardware, object, 0, &mut line);
+        let Some(rest) = line[..length].strip_prefix(b"#!") else { return Ok(None) };
+        let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+        let is_blank = |byte: &u8| *byte == b' ' || *byte == b'\t';
+        let line = rest[..end].trim_ascii();
+        let split = line.iter().position(|byte| is_blank(byte) || *byte == 0).unwrap_or(line.len());
+        if split == 0 {
+            return Err(Errno::ENOEXEC);
+        }
+        let argument = line[split..].trim_ascii();
+        let argument = (!argument.is_empty()).then(|| argument.to_vec());
+        Ok(Some(Interpreter { path: line[..split].to_vec(), argument }))
+    }
+
+    fn load_image(
+        &mut self,
+        directory: NodeId,
+        object: ObjectId,
+        path: &[u8],
+        arguments: &[Vec<u8>],
+        environment: &[Vec<u8>],
     ) -> Result<Image<M>> {
         let places = (Tree::ROOT, directory);
-        let node = self.tree.find(places, path, Last::Follow)?;
-        let object = self.program(node)?;
+        let trampoline = self.trampoline;
         let mut random = [0; 16];
         self.memory.hardware.random(&mut random);
-        let start = Start { path, arguments, environment, random };
+        let start = Start { path, arguments, environment, random, trampoline };
         let System { memory, tree, .. } = self;
         Image::load(memory, object, &start, |path| {
             let node = tree.node(tree.find(places, path, Last::Follow)?);
@@ -92,21 +144,13 @@ impl<M: Machine> Caller<'_, M> {
         if arguments.is_empty() {
             arguments.push(Vec::new());
         }
-        let image = self.system.load(from, &path, &arguments, &environment)?;
-        let old = core::mem::replace(&mut self.process.space, image.space);
-        old.end(&mut self.system.memory);
+        let (image, program) = self.system.load(from, &path, &arguments, &environment)?;
+        self.replace_space(image.space);
         (self.process.heap, self.process.heap_end) = (image.heap, image.heap);
-        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(&path).to_vec();
-        self.process.set_name(&name);
-        self.process.program = path;
+        self.process.set_name(path.rsplit(|byte| *byte == b'/').next().unwrap_or(&path));
+        self.process.program = program;
         self.process.clear_at_end = 0;
-        self.process.signal_stack = NO_SIGNAL_STACK;
-        for action in &mut self.process.actions {
-            // What is ignored stays ignored.
-            if u64::from_le_bytes(*action.first_chunk().unwrap_or(&[0; 8])) != 1 {
-                *action = [0; ACTION];
-            }
-        }
+        self.process.signals.reset();
         let closed = self.process.descriptors.all().filter(|(_, descriptor)| descriptor.closes_on_exec);
         let closed: Vec<u32> = closed.map(|(number, _)| number).collect();
         for number in closed {

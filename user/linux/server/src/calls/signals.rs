@@ -1,87 +1,163 @@
-//! Calls about signals. What a process sets is kept; no signal is delivered yet.
+//! Calls about signals.
 
-use tench_linux_calls::records::{u32_at, u64_at};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use tench_linux_calls::records::{sigaction, u32_at, u64_at};
 use tench_linux_files::Errno;
 
 use crate::Machine;
 use crate::caller::{Caller, Outcome, Result};
-use crate::process::{ACTION, NO_SIGNAL_STACK, SIGNAL_STACK, SIGNALS};
+use crate::process::Process;
+use crate::signals::{Action, Cause, Info, SIGNALS, Set, Stack, UNBLOCKABLE, frame, number, only};
+use crate::waiting::{Interruption, Key};
 
-/// The handler of a signal that is ignored.
-const IGNORE: u64 = 1;
-const KILL: u64 = 9;
-const STOP: u64 = 19;
+/// Size of a set of signals in bytes.
+const SET: u64 = 8;
+/// The code of a signal that one thread has sent to another.
+const TO_THREAD: i32 = -6;
 
-/// Signals that do nothing unless the process says so: SIGCHLD, SIGCONT, SIGURG, SIGWINCH.
-const HARMLESS: [u64; 4] = [17, 18, 23, 28];
+/// Returns the number of a signal; 0 only asks whether there is somebody to get one.
+fn signal(number: u64) -> Result<u32> {
+    let number = number as u32;
+    if number as usize > SIGNALS { Err(Errno::EINVAL) } else { Ok(number) }
+}
 
 impl<M: Machine> Caller<'_, M> {
-    /// Sends a signal to the process itself, the only one that there is.
-    pub fn kill(&mut self, process: u64, signal: u64) -> Outcome {
-        let own = [0, u64::from(self.process.id), u64::MAX, u64::from(u32::MAX)];
-        if signal > SIGNALS as u64 {
-            return Err(Errno::EINVAL).into();
+    /// Sends a signal to a process, to a group, or to all.
+    pub fn kill(&mut self, to: u64, signal_number: u64) -> Result {
+        let signal = signal(signal_number)?;
+        let info = Info::from_process(signal, self.process.id);
+        match (to as u32).cast_signed() {
+            i32::MIN => Err(Errno::ESRCH),
+            // The first process is left alone, and the own.
+            -1 => self.send_to_all(info, |process| process.id > 1, false),
+            0 => {
+                let group = self.process.group;
+                self.send_to_all(info, |process| process.group == group, true)
+            }
+            group @ ..0 => {
+                let group = group.unsigned_abs();
+                self.send_to_all(info, |process| process.group == group, true)
+            }
+            one => self.send_to(one.unsigned_abs(), info),
         }
-        if !own.contains(&process) {
-            return Err(Errno::ESRCH).into();
-        }
-        if signal == 0 || HARMLESS.contains(&signal) || self.handler(signal) == IGNORE {
-            return Ok(0).into();
-        }
-        Outcome::Kill(signal as u32)
     }
 
-    /// Returns the address of a signal's handler, or 0 or 1.
-    fn handler(&self, signal: u64) -> u64 {
-        let action = &self.process.actions[signal as usize - 1];
-        u64::from_le_bytes(*action.first_chunk().unwrap_or(&[0; 8]))
+    /// Sends a signal to a process; 0 only asks whether it is there.
+    fn send_to(&mut self, id: u32, info: Info) -> Result {
+        let process =
+            if id == self.process.id { &mut *self.process } else { self.others.get(id).ok_or(Errno::ESRCH)? };
+        if info.signal != 0 {
+            self.system.send(process, info);
+        }
+        Ok(0)
+    }
+
+    /// Sends a signal to all of whom something is true, perhaps with the own process among them.
+    fn send_to_all(&mut self, info: Info, is_meant: impl Fn(&Process<M>) -> bool, with_own: bool) -> Result {
+        let own = with_own.then_some(&mut *self.process);
+        let mut is_there = false;
+        for process in self.others.iter_mut().chain(own).filter(|process| is_meant(process)) {
+            is_there = true;
+            if info.signal != 0 {
+                self.system.send(process, info);
+            }
+        }
+        if is_there { Ok(0) } else { Err(Errno::ESRCH) }
+    }
+
+    /// Sends a signal to a thread, of which each process has one; the process is given, too, if it has to be that one's.
+    pub fn tgkill(&mut self, process: Option<u64>, thread: u64, signal_number: u64) -> Result {
+        let thread = thread as u32;
+        if thread.cast_signed() <= 0 || process.is_some_and(|process| (process as u32).cast_signed() <= 0) {
+            return Err(Errno::EINVAL);
+        }
+        if process.is_some_and(|process| process as u32 != thread) {
+            return Err(Errno::ESRCH);
+        }
+        let info = Info { code: TO_THREAD, ..Info::from_process(signal(signal_number)?, self.process.id) };
+        self.send_to(thread, info)
+    }
+
+    /// Sends a signal with a value.
+    pub fn rt_sigqueueinfo(&mut self, to: u64, signal_number: u64, record: u64) -> Result {
+        let record: [u8; Info::SIZE] = self.read_record(record)?;
+        let code = u32_at(&record, 8).cast_signed();
+        if (code >= 0 || code == TO_THREAD) && to as u32 != self.process.id {
+            return Err(Errno::EPERM);
+        }
+        let cause = Cause::Process { id: u32_at(&record, 16), value: u64_at(&record, 24) };
+        self.send_to(to as u32, Info { signal: signal(signal_number)?, code, cause })
     }
 
     /// Reads and sets what happens at a signal.
     pub fn rt_sigaction(&mut self, signal: u64, new: u64, old: u64, size: u64) -> Result {
-        if size != 8 || signal == 0 || signal > SIGNALS as u64 {
+        if size != SET || signal == 0 || signal > SIGNALS as u64 {
             return Err(Errno::EINVAL);
         }
-        if new != 0 && (signal == KILL || signal == STOP) {
+        let signal = signal as u32;
+        if new != 0 && only(signal) & UNBLOCKABLE != 0 {
             return Err(Errno::EINVAL);
         }
-        let index = signal as usize - 1;
-        let before = self.process.actions[index];
+        let before = self.process.signals.action(signal);
         if new != 0 {
-            let action: [u8; ACTION] = self.read_record(new)?;
-            self.process.actions[index] = action;
+            let mut action: [u8; sigaction::SIZE] = self.read_record(new)?;
+            let mask = u64_at(&action, sigaction::MASK) & !UNBLOCKABLE;
+            action[sigaction::MASK..].copy_from_slice(&mask.to_le_bytes());
+            self.process.signals.set_action(signal, Action(action));
         }
-        self.write_if_wanted(old, &before).map(|()| 0)
+        self.write_if_wanted(old, &before.0).map(|()| 0)
     }
 
     /// Reads and sets the stack on which handlers run that want one of their own.
     pub fn sigaltstack(&mut self, new: u64, old: u64) -> Result {
-        const DISABLED: u32 = 2;
         const LEAST: u64 = 2048;
-        let before = self.process.signal_stack;
+        const ON_STACK: u32 = 1;
+        let before = self.process.signals.stack;
+        let pointer = self.registers()?.sp;
+        let is_used = before.range().is_some_and(|range| frame::is_on(&range, pointer));
         if new != 0 {
-            let mut stack: [u8; SIGNAL_STACK] = self.read_record(new)?;
+            let mut stack: [u8; Stack::SIZE] = self.read_record(new)?;
+            if is_used {
+                return Err(Errno::EPERM);
+            }
             match u32_at(&stack, 8) {
-                DISABLED => stack = NO_SIGNAL_STACK,
-                0 if u64_at(&stack, 16) < LEAST => return Err(Errno::ENOMEM),
-                0 => {}
+                Stack::DISABLED => stack = Stack::NONE.0,
+                0 | ON_STACK if u64_at(&stack, 16) < LEAST => return Err(Errno::ENOMEM),
+                0 | ON_STACK => stack[8] = 0,
                 _ => return Err(Errno::EINVAL),
             }
-            self.process.signal_stack = stack;
+            self.process.signals.stack = Stack(stack);
         }
-        self.write_if_wanted(old, &before).map(|()| 0)
+        let mut record = before.0;
+        record[8] |= u8::from(is_used);
+        self.write_if_wanted(old, &record).map(|()| 0)
+    }
+
+    /// Returns the registers with which the process has made its call.
+    fn registers(&mut self) -> Result<crate::thread::Registers> {
+        let thread = self.process.thread.as_ref().ok_or(Errno::ESRCH)?;
+        Ok(self.system.memory.hardware.registers(thread))
+    }
+
+    /// Reads a set of signals that can be blocked.
+    fn read_set(&mut self, address: u64, size: u64) -> Result<Set> {
+        if size != SET {
+            return Err(Errno::EINVAL);
+        }
+        Ok(u64::from_le_bytes(self.read_record(address)?) & !UNBLOCKABLE)
     }
 
     /// Reads and sets which signals are blocked.
     pub fn rt_sigprocmask(&mut self, how: u64, new: u64, old: u64, size: u64) -> Result {
-        const UNBLOCKABLE: u64 = 1 << (KILL - 1) | 1 << (STOP - 1);
-        if size != 8 {
+        if size != SET {
             return Err(Errno::EINVAL);
         }
-        let before = self.process.blocked;
+        let before = self.process.signals.blocked;
         if new != 0 {
-            let set = u64::from_le_bytes(self.read_record(new)?) & !UNBLOCKABLE;
-            self.process.blocked = match how {
+            let set = self.read_set(new, size)?;
+            self.process.signals.blocked = match how {
                 0 => before | set,
                 1 => before & !set,
                 2 => set,
@@ -89,5 +165,75 @@ impl<M: Machine> Caller<'_, M> {
             };
         }
         self.write_if_wanted(old, &before.to_le_bytes()).map(|()| 0)
+    }
+
+    /// Reads which blocked signals have come.
+    pub fn rt_sigpending(&mut self, into: u64, size: u64) -> Result {
+        if size > SET {
+            return Err(Errno::EINVAL);
+        }
+        let signals = &self.process.signals;
+        let set = signals.pending() & signals.blocked;
+        self.write(into, &set.to_le_bytes()[..size as usize]).map(|()| 0)
+    }
+
+    /// Blocks other signals than before, until the call is over.
+    pub(crate) fn block_meanwhile(&mut self, set: u64, size: u64) -> Result<()> {
+        if set != 0 && self.process.signals.saved.is_none() {
+            let set = self.read_set(set, size)?;
+            let signals = &mut self.process.signals;
+            signals.saved = Some(core::mem::replace(&mut signals.blocked, set));
+        }
+        Ok(())
+    }
+
+    /// Waits until a handler has run, and blocks other signals meanwhile.
+    pub fn rt_sigsuspend(&mut self, set: u64, size: u64) -> Result {
+        if set == 0 {
+            return Err(Errno::EFAULT);
+        }
+        self.block_meanwhile(set, size)?;
+        Err(self.wait(&[], None, Interruption::Final))
+    }
+
+    /// Waits for one of a set of signals, and takes it.
+    pub fn rt_sigtimedwait(&mut self, set: u64, into: u64, timeout: u64, size: u64) -> Result {
+        let set = self.read_set(set, size)?;
+        let deadline = self.read_deadline(timeout)?;
+        if let Some(info) = self.process.signals.take_of(set) {
+            self.write_if_wanted(into, &info.record())?;
+            return Ok(info.signal.into());
+        }
+        if self.has_passed(deadline) {
+            return Err(Errno::EAGAIN);
+        }
+        let key = Key::Signal(self.process.id);
+        Err(self.wait(&[key], deadline, Interruption::Final))
+    }
+
+    /// Ends a handler: the process goes on where it was interrupted.
+    pub fn rt_sigreturn(&mut self) -> Outcome {
+        match self.interrupted() {
+            Ok(interrupted) => {
+                let signals = &mut self.process.signals;
+                signals.blocked = interrupted.blocked;
+                if !frame::is_same_stack(&interrupted.stack, &signals.stack) {
+                    signals.stack = interrupted.stack;
+                }
+                Outcome::Restore(interrupted)
+            }
+            Err(_) => {
+                let info = Info { code: 1, ..Info::from_system(number::SEGV) };
+                self.process.signals.force(info);
+                Outcome::Resume
+            }
+        }
+    }
+
+    fn interrupted(&mut self) -> Result<Box<frame::Interrupted>> {
+        let registers = self.registers()?;
+        let bytes: Vec<u8> = self.read(registers.sp, frame::SIZE)?;
+        let frame = bytes.first_chunk().ok_or(Errno::EFAULT)?;
+        frame::read(frame, registers.thread_pointer).map(Box::new).ok_or(Errno::EFAULT)
     }
 }

@@ -6,6 +6,7 @@ use tench_linux_files::{Errno, Kind};
 use crate::Machine;
 use crate::caller::{Caller, Result};
 use crate::devices;
+use crate::process::Process;
 
 /// Modes of a terminal that edits lines: input, output, control, local.
 const MODES: [u32; 4] = [0x500, 0x5, 0xbf, 0x8a3b];
@@ -20,7 +21,9 @@ impl<M: Machine> Caller<'_, M> {
         const GET_MODES: u32 = 0x5401;
         const SET_MODES: core::ops::RangeInclusive<u32> = 0x5402..=0x5404;
         const GET_GROUP: u32 = 0x540f;
+        const SET_GROUP: u32 = 0x5410;
         const GET_SIZE: u32 = 0x5413;
+        const READABLE: u32 = 0x541b;
         const CLOSE_ON_EXEC: u32 = 0x5451;
         const KEEP_ON_EXEC: u32 = 0x5450;
         let own = self.process.descriptors.get(descriptor)?;
@@ -32,6 +35,12 @@ impl<M: Machine> Caller<'_, M> {
         let command = command as u32;
         if command == CLOSE_ON_EXEC || command == KEEP_ON_EXEC {
             return self.fcntl(descriptor, 2, (command == CLOSE_ON_EXEC).into());
+        }
+        if command == READABLE
+            && let Some(pipe) = self.system.tree.pipe_mut(node)
+        {
+            let length = pipe.len() as u32;
+            return self.write(argument, &length.to_le_bytes()).map(|()| 0);
         }
         let is_terminal =
             matches!(self.system.tree.node(node).kind, Kind::Character(device) if devices::is_terminal(device));
@@ -47,8 +56,22 @@ impl<M: Machine> Caller<'_, M> {
             }
             command if SET_MODES.contains(&command) => self.read(argument, 36).map(|_| 0),
             GET_GROUP => {
-                let id = self.process.id;
-                self.write(argument, &id.to_le_bytes()).map(|()| 0)
+                let group = self.system.terminal.group.unwrap_or(self.process.group);
+                self.write(argument, &group.to_le_bytes()).map(|()| 0)
+            }
+            SET_GROUP => {
+                let group = u32::from_le_bytes(self.read_record(argument)?);
+                let session = self.process.session;
+                let is_group = |process: &Process<M>| process.group == group && process.session == session;
+                if !self.others.iter().any(is_group) && !is_group(self.process) {
+                    return Err(Errno::EPERM);
+                }
+                self.system.terminal.group = Some(group);
+                Ok(0)
+            }
+            READABLE => {
+                let length = self.system.terminal.len() as u32;
+                self.write(argument, &length.to_le_bytes()).map(|()| 0)
             }
             GET_SIZE => self.write(argument, &SIZE.map(u16::to_le_bytes).concat()).map(|()| 0),
             _ => Err(Errno::ENOTTY),

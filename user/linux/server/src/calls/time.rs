@@ -1,5 +1,6 @@
 //! Calls about time.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use tench_linux_calls::records::{timespec, u64_at};
@@ -7,11 +8,26 @@ use tench_linux_files::Errno;
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
+use crate::process::Timer;
+use crate::waiting::Interruption;
 
 /// Ticks per second of what `times` returns.
 const TICKS: u128 = 100;
 
-fn record(time: Duration) -> [u8; 16] {
+/// The clock that counts from the machine's start.
+const MONOTONIC: u64 = 1;
+
+/// Returns the time in a record of seconds and microseconds.
+fn micros(record: &[u8]) -> Result<Duration> {
+    let (seconds, micros) = (u64_at(record, 0), u64_at(record, 8));
+    if seconds.cast_signed() < 0 || micros >= 1_000_000 {
+        return Err(Errno::EINVAL);
+    }
+    Ok(Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros)))
+}
+
+/// Returns the record of a time.
+pub(crate) fn record(time: Duration) -> [u8; 16] {
     let mut record = [0; timespec::SIZE];
     record[..8].copy_from_slice(&time.as_secs().to_le_bytes());
     record[8..].copy_from_slice(&u64::from(time.subsec_nanos()).to_le_bytes());
@@ -61,21 +77,90 @@ impl<M: Machine> Caller<'_, M> {
         Ok(Duration::new(seconds, nanoseconds as u32))
     }
 
-    /// Waits.
-    pub fn nanosleep(&mut self, time: u64) -> Result {
+    /// Returns until when a call waits: since its first attempt for so long, or for ever without a time.
+    pub(crate) fn read_deadline(&mut self, time: u64) -> Result<Option<Duration>> {
+        if self.process.waiting.is_some() {
+            return Ok(self.deadline());
+        }
+        if time == 0 {
+            return Ok(None);
+        }
         let time = self.read_time(time)?;
-        self.system.memory.hardware.sleep(time);
-        Ok(0)
+        Ok(Some(self.system.memory.hardware.monotonic().saturating_add(time)))
     }
 
-    /// Waits for so long, or until a clock shows a time.
-    pub fn clock_nanosleep(&mut self, clock: u64, flags: u64, time: u64) -> Result {
+    /// Returns whether the time until which a call waits is over.
+    pub(crate) fn has_passed(&self, deadline: Option<Duration>) -> bool {
+        deadline.is_some_and(|deadline| deadline <= self.system.memory.hardware.monotonic())
+    }
+
+    /// Waits for so long. If a signal ends that, tells how much time was left.
+    pub fn nanosleep(&mut self, time: u64, left: u64) -> Result {
+        self.clock_nanosleep(MONOTONIC, 0, time, left)
+    }
+
+    /// Waits for so long, or until a clock shows a time. If a signal ends that, tells how much time was left.
+    pub fn clock_nanosleep(&mut self, clock: u64, flags: u64, time: u64, left: u64) -> Result {
         const ABSOLUTE: u64 = 1;
         let now = self.clock(clock)?;
-        let time = self.read_time(time)?;
-        let time = if flags & ABSOLUTE != 0 { time.saturating_sub(now) } else { time };
-        self.system.memory.hardware.sleep(time);
-        Ok(0)
+        if self.process.waiting.is_none() {
+            let time = self.read_time(time)?;
+            let time = if flags & ABSOLUTE != 0 { time.saturating_sub(now) } else { time };
+            let deadline = self.system.memory.hardware.monotonic().saturating_add(time);
+            self.wait(&[], Some(deadline), Interruption::Final);
+        }
+        let deadline = self.deadline();
+        if self.has_passed(deadline) {
+            return Ok(0);
+        }
+        if flags & ABSOLUTE == 0
+            && let Some(waiting) = &mut self.process.waiting
+        {
+            waiting.time_left = left;
+        }
+        Err(self.wait(&[], deadline, Interruption::Final))
+    }
+
+    /// Reads and sets when the process gets a signal.
+    pub fn setitimer(&mut self, which: u64, new: u64, old: u64) -> Result {
+        if which != 0 {
+            return Err(if which < 3 { Errno::ENOSYS } else { Errno::EINVAL });
+        }
+        let now = self.system.memory.hardware.monotonic();
+        let mut timer = None;
+        if new != 0 {
+            let record: [u8; 32] = self.read_record(new)?;
+            let (interval, first) = (micros(&record)?, micros(&record[16..])?);
+            timer = (!first.is_zero()).then(|| Timer { deadline: now.saturating_add(first), interval });
+        }
+        let before = core::mem::replace(&mut self.process.timer, timer);
+        let (old_time, new_time) = (before.map(|timer| timer.deadline), timer.map(|timer| timer.deadline));
+        self.system.waiters.set_signal(self.process.id, old_time, new_time);
+        self.write_timer(old, before, now)
+    }
+
+    /// Reads when the process gets a signal.
+    pub fn getitimer(&mut self, which: u64, into: u64) -> Result {
+        if which >= 3 {
+            return Err(Errno::EINVAL);
+        }
+        let timer = self.process.timer.filter(|_| which == 0);
+        let now = self.system.memory.hardware.monotonic();
+        self.write_timer(into, timer, now)
+    }
+
+    fn write_timer(&mut self, into: u64, timer: Option<Timer>, now: Duration) -> Result {
+        let (interval, left) = timer.map_or((Duration::ZERO, Duration::ZERO), |timer| {
+            // A timer that is set never shows that no time is left.
+            let left = timer.deadline.saturating_sub(now).max(Duration::from_micros(1));
+            (timer.interval, left)
+        });
+        let words = [interval, left].map(|time| [time.as_secs(), time.subsec_micros().into()]);
+        self.write_if_wanted(
+            into,
+            &words.as_flattened().iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>(),
+        )
+        .map(|()| 0)
     }
 
     /// Reads how long the process has run. Returns the time in ticks.

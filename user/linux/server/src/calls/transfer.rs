@@ -1,15 +1,17 @@
 //! Calls that read and write files.
 
 use alloc::vec;
+use alloc::vec::Vec;
 
 use tench_linux_calls::numbers::open;
 use tench_linux_calls::records::{iovec, u64_at};
 use tench_linux_files::{Errno, Kind, NodeId};
 
 use crate::Machine;
-use crate::caller::{Caller, Result};
+use crate::caller::{Caller, Result, WAITS};
 use crate::descriptors::DescriptionId;
 use crate::devices;
+use crate::waiting::{Interruption, Key};
 
 /// The most that one call transfers.
 const MAX_TRANSFER: u64 = 0x7fff_f000;
@@ -17,6 +19,13 @@ const MAX_TRANSFER: u64 = 0x7fff_f000;
 const PART: usize = 64 * 1024;
 /// The most vectors of one call.
 const MAX_VECTORS: u64 = 1024;
+
+/// A place in the process's memory.
+#[derive(Clone, Copy)]
+struct Vector {
+    address: u64,
+    length: u64,
+}
 
 /// The place in a file from which a call transfers.
 enum From {
@@ -40,7 +49,7 @@ impl<M: Machine> Caller<'_, M> {
         let description = self.descriptor(descriptor)?;
         self.system.descriptions.get(description).writes().then_some(()).ok_or(Errno::EBADF)?;
         let from = self.from(description, offset)?;
-        self.write_from(description, address, length.min(MAX_TRANSFER), from)
+        self.write_vectors(description, &[Vector { address, length }], &from)
     }
 
     /// Returns from where a call transfers.
@@ -51,7 +60,7 @@ impl<M: Machine> Caller<'_, M> {
         }
         let node = self.system.descriptions.get(description).node;
         match self.system.tree.node(node).kind {
-            Kind::Fifo | Kind::Socket => Err(Errno::ESPIPE),
+            Kind::Fifo(_) | Kind::Socket => Err(Errno::ESPIPE),
             Kind::Character(device) if devices::is_terminal(device) => Err(Errno::ESPIPE),
             _ => Ok(From::Offset(offset)),
         }
@@ -71,7 +80,7 @@ impl<M: Machine> Caller<'_, M> {
                 Err(error) => return Err(error),
             };
             let place = address.checked_add(done).ok_or(Errno::EFAULT)?;
-            let written = self.process.space.write(&mut self.system.memory, place, &buffer[..count]);
+            let written = self.process.space().write(&mut self.system.memory, place, &buffer[..count]);
             if let From::Position = from {
                 self.system.descriptions.get(description).position += written as u64;
             }
@@ -89,46 +98,74 @@ impl<M: Machine> Caller<'_, M> {
     /// Reads once from where a file's position is, or from an offset. The position stays.
     fn read_part(&mut self, description: DescriptionId, into: &mut [u8], offset: Option<u64>) -> Result<usize> {
         let description = self.system.descriptions.get(description);
-        let (node, offset) = (description.node, offset.unwrap_or(description.position));
+        let (node, flags) = (description.node, description.flags);
+        let offset = offset.unwrap_or(description.position);
         let memory = &mut self.system.memory;
         match self.system.tree.node(node).kind {
             Kind::Regular(object) => Ok(memory.objects.read(&mut memory.hardware, object, offset, into)),
             Kind::Directory(_) => Err(Errno::EISDIR),
+            Kind::Character(device) if devices::is_terminal(device) => self.read_terminal(flags, into),
             Kind::Character(device) => devices::read(&mut memory.hardware, device, into),
-            Kind::Link(_) | Kind::Block(_) | Kind::Fifo | Kind::Socket => Err(Errno::EINVAL),
+            Kind::Fifo(_) => self.read_pipe(node, flags, into),
+            Kind::Link(_) | Kind::Block(_) | Kind::Socket => Err(Errno::EINVAL),
         }
     }
 
-    fn write_from(&mut self, description: DescriptionId, address: u64, length: u64, from: From) -> Result {
-        let mut done = 0;
+    /// Writes bytes of the process to a file, one vector after another. What a call had done when it began to wait is
+    /// not done again.
+    fn write_vectors(&mut self, description: DescriptionId, vectors: &[Vector], from: &From) -> Result {
+        let length = vectors.iter().map(|vector| vector.length).sum::<u64>().min(MAX_TRANSFER);
+        let mut done = self.done();
         while done < length {
-            let mut buffer = vec![0; (length - done).min(PART as u64) as usize];
-            let place = address.checked_add(done).ok_or(Errno::EFAULT)?;
-            let readable = self.process.space.read(&mut self.system.memory, place, &mut buffer);
-            if readable == 0 {
+            let buffer = self.gather(vectors, done, (length - done).min(PART as u64) as usize);
+            if buffer.is_empty() {
                 return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
             }
             let offset = match from {
                 From::Position => None,
                 From::Offset(offset) => Some(offset + done),
             };
-            let count = match self.write_part(description, &buffer[..readable], offset) {
-                Ok(count) => count,
+            match self.write_part(description, &buffer, offset) {
+                Ok(0) => break,
+                Ok(count) => done += count as u64,
+                Err(WAITS) => {
+                    if let Some(waiting) = &mut self.process.waiting {
+                        waiting.done = done;
+                    }
+                    return Err(WAITS);
+                }
                 Err(_) if done > 0 => break,
                 Err(error) => return Err(error),
-            };
-            done += count as u64;
-            if count < buffer.len() {
-                break;
             }
         }
         Ok(done)
     }
 
+    /// Returns bytes of the process from an offset in its vectors on: fewer if some cannot be read.
+    fn gather(&mut self, vectors: &[Vector], mut skipped: u64, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        let mut filled = 0;
+        for vector in vectors {
+            let skip = skipped.min(vector.length);
+            skipped -= skip;
+            let part = (vector.length - skip).min((length - filled) as u64) as usize;
+            let place = vector.address.wrapping_add(skip);
+            let into = &mut bytes[filled..filled + part];
+            let count = self.process.space().read(&mut self.system.memory, place, into);
+            filled += count;
+            if count < part {
+                break;
+            }
+        }
+        bytes.truncate(filled);
+        bytes
+    }
+
     /// Writes once to where a file's position is, which moves, or to an offset.
     fn write_part(&mut self, description: DescriptionId, from: &[u8], offset: Option<u64>) -> Result<usize> {
         let open_file = self.system.descriptions.get(description);
-        let (node, appends) = (open_file.node, open_file.flags & open::APPEND != 0);
+        let (node, flags) = (open_file.node, open_file.flags);
+        let appends = flags & open::APPEND != 0;
         let mut place = offset.unwrap_or(open_file.position);
         let memory = &mut self.system.memory;
         let count = match self.system.tree.node(node).kind {
@@ -140,9 +177,13 @@ impl<M: Machine> Caller<'_, M> {
                 self.system.tree.touch(node);
                 count
             }
-            Kind::Character(device) => devices::write(&mut memory.hardware, device, from)?,
+            Kind::Character(device) => match devices::write(&mut memory.hardware, device, from) {
+                Err(Errno::EPIPE) => return Err(self.broken_pipe()),
+                result => result?,
+            },
+            Kind::Fifo(_) => return self.write_pipe(node, flags, from),
             Kind::Directory(_) => return Err(Errno::EISDIR),
-            Kind::Link(_) | Kind::Block(_) | Kind::Fifo | Kind::Socket => return Err(Errno::EINVAL),
+            Kind::Link(_) | Kind::Block(_) | Kind::Socket => return Err(Errno::EINVAL),
         };
         if offset.is_none() {
             self.system.descriptions.get(description).position = place + count as u64;
@@ -150,29 +191,29 @@ impl<M: Machine> Caller<'_, M> {
         Ok(count)
     }
 
-    /// Calls a function for each vector's address and length, and adds up what it transfers, until one is not filled.
-    fn each_vector(
-        &mut self,
-        vectors: u64,
-        count: u64,
-        mut transfer: impl FnMut(&mut Self, u64, u64) -> Result,
-    ) -> Result {
+    /// Reads the addresses and lengths of several places.
+    fn read_vectors(&mut self, vectors: u64, count: u64) -> Result<Vec<Vector>> {
         if count > MAX_VECTORS {
             return Err(Errno::EINVAL);
         }
         let records = self.read(vectors, count as usize * iovec::SIZE)?;
-        let lengths = records.chunks_exact(iovec::SIZE).map(|record| u64_at(record, iovec::LENGTH));
-        let all =
-            lengths.map(|length| i64::try_from(length).ok()).try_fold(0i64, |all, length| all.checked_add(length?));
-        all.ok_or(Errno::EINVAL)?;
-        let mut done = 0;
-        for record in records.chunks_exact(iovec::SIZE) {
+        let mut left = i64::MAX.cast_unsigned();
+        let vector = |record: &[u8]| {
             let (address, length) = (u64_at(record, iovec::BASE), u64_at(record, iovec::LENGTH));
+            left = left.checked_sub(length).ok_or(Errno::EINVAL)?;
+            Ok(Vector { address, length })
+        };
+        records.chunks_exact(iovec::SIZE).map(vector).collect()
+    }
+
+    /// Reads from a file into several places.
+    pub fn readv(&mut self, descriptor: u64, vectors: u64, count: u64) -> Result {
+        let description = self.descriptor(descriptor)?;
+        self.system.descriptions.get(description).reads().then_some(()).ok_or(Errno::EBADF)?;
+        let mut done = 0;
+        for Vector { address, length } in self.read_vectors(vectors, count)? {
             let length = length.min(MAX_TRANSFER - done);
-            if length == 0 {
-                continue;
-            }
-            match transfer(self, address, length) {
+            match self.read_to(description, address, length, From::Position) {
                 Ok(part) => {
                     done += part;
                     if part < length {
@@ -186,22 +227,29 @@ impl<M: Machine> Caller<'_, M> {
         Ok(done)
     }
 
-    /// Reads from a file into several places.
-    pub fn readv(&mut self, descriptor: u64, vectors: u64, count: u64) -> Result {
-        let description = self.descriptor(descriptor)?;
-        self.system.descriptions.get(description).reads().then_some(()).ok_or(Errno::EBADF)?;
-        self.each_vector(vectors, count, |caller, address, length| {
-            caller.read_to(description, address, length, From::Position)
-        })
-    }
-
     /// Writes to a file from several places.
     pub fn writev(&mut self, descriptor: u64, vectors: u64, count: u64) -> Result {
         let description = self.descriptor(descriptor)?;
         self.system.descriptions.get(description).writes().then_some(()).ok_or(Errno::EBADF)?;
-        self.each_vector(vectors, count, |caller, address, length| {
-            caller.write_from(description, address, length, From::Position)
-        })
+        let vectors = self.read_vectors(vectors, count)?;
+        self.write_vectors(description, &vectors, &From::Position)
+    }
+
+    /// Reads what was typed at the terminal; waits if nothing was.
+    fn read_terminal(&mut self, flags: u32, into: &mut [u8]) -> Result<usize> {
+        if into.is_empty() {
+            return Ok(0);
+        }
+        match self.system.terminal.read(into) {
+            Some(count) => Ok(count),
+            None => {
+                self.system.memory.hardware.await_input();
+                if flags & open::NONBLOCK != 0 {
+                    return Err(Errno::EAGAIN);
+                }
+                Err(self.wait(&[Key::Terminal], None, Interruption::Restartable))
+            }
+        }
     }
 
     /// Copies from one file to another, from an offset that moves, or from the position.
@@ -255,7 +303,7 @@ impl<M: Machine> Caller<'_, M> {
             Kind::Regular(object) => self.system.memory.objects.get(object).length(),
             Kind::Character(device) if devices::is_terminal(device) => return Err(Errno::ESPIPE),
             Kind::Character(_) => return Ok(0),
-            Kind::Fifo | Kind::Socket => return Err(Errno::ESPIPE),
+            Kind::Fifo(_) | Kind::Socket => return Err(Errno::ESPIPE),
             Kind::Directory(_) | Kind::Link(_) | Kind::Block(_) => 0,
         };
         let offset = offset.cast_signed();
@@ -305,7 +353,10 @@ impl<M: Machine> Caller<'_, M> {
         let Kind::Regular(object) = self.system.tree.node(node).kind else { return Err(Errno::EINVAL) };
         let memory = &mut self.system.memory;
         if length < memory.objects.get(object).length() {
-            self.process.space.truncate(memory, object, length.div_ceil(4096));
+            let spaces = self.others.iter_mut().filter_map(|other| other.space.as_mut());
+            for space in spaces.chain(self.process.space.as_mut()) {
+                space.truncate(memory, object, length.div_ceil(4096));
+            }
         }
         memory.objects.set_length(&mut memory.pool, &mut memory.hardware, object, length);
         self.system.tree.touch(node);

@@ -7,9 +7,9 @@ mod machine;
 
 use std::time::Duration;
 
-use tench_linux::descriptors::Descriptors;
-use tench_linux::{Caller, Machine, Outcome, Process, System};
-use tench_linux_files::{Errno, Kind, Node, Tree};
+use tench_linux::thread::{FloatRegisters, Registers};
+use tench_linux::{Fault, Instance, Machine, System, Threads};
+use tench_linux_files::{Errno, Kind, Node};
 use tench_linux_memory::{Access, Hardware, Page, Rights};
 
 /// The machine, with a console that is recorded.
@@ -20,7 +20,33 @@ pub struct Console {
     pub output: Vec<u8>,
     /// Everything that was reported.
     pub reports: Vec<String>,
-    time: Duration,
+    /// Time since the machine started.
+    pub time: Duration,
+    /// Whether input is awaited.
+    pub awaits_input: bool,
+    /// Number of threads that exist.
+    pub threads: usize,
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// It runs.
+    Runs,
+    /// Its call or fault is being served, or waits.
+    Waits,
+    /// It is stopped.
+    Stopped,
+}
+
+/// A thread, which does nothing by itself.
+#[derive(Debug)]
+pub struct Thread {
+    /// What it does.
+    pub doing: Doing,
+    /// Its registers.
+    pub registers: Registers,
+    float: FloatRegisters,
 }
 
 impl Hardware for Console {
@@ -59,6 +85,49 @@ impl Hardware for Console {
     }
 }
 
+impl Threads for Console {
+    type Thread = Thread;
+
+    fn make_thread(&mut self, _: &(), _: u32) -> Result<Thread, Errno> {
+        self.threads += 1;
+        let float = FloatRegisters { q: [0; 32], status: 0, control: 0 };
+        Ok(Thread { doing: Doing::Stopped, registers: Registers::ZERO, float })
+    }
+    fn end_thread(&mut self, _: Thread) {
+        self.threads -= 1;
+    }
+    fn answer(&mut self, thread: &mut Thread, result: Option<u64>) {
+        assert_eq!(thread.doing, Doing::Waits, "only who waits gets an answer");
+        thread.doing = Doing::Runs;
+        thread.registers.x[0] = result.unwrap_or(thread.registers.x[0]);
+    }
+    fn keep(&mut self, thread: &mut Thread) {
+        assert_eq!(thread.doing, Doing::Waits);
+    }
+    fn stop(&mut self, thread: &mut Thread) {
+        thread.doing = Doing::Stopped;
+    }
+    fn registers(&mut self, thread: &Thread) -> Registers {
+        assert_ne!(thread.doing, Doing::Runs, "registers can be read only at rest");
+        thread.registers
+    }
+    fn float_registers(&mut self, thread: &Thread) -> FloatRegisters {
+        assert_ne!(thread.doing, Doing::Runs, "registers can be read only at rest");
+        thread.float
+    }
+    fn set_float_registers(&mut self, thread: &mut Thread, registers: &FloatRegisters) {
+        assert_eq!(thread.doing, Doing::Stopped);
+        thread.float = *registers;
+    }
+    fn move_thread(&mut self, thread: &mut Thread, _: &()) {
+        assert_eq!(thread.doing, Doing::Stopped);
+    }
+    fn run(&mut self, thread: &mut Thread, registers: &Registers) {
+        assert_eq!(thread.doing, Doing::Stopped);
+        (thread.doing, thread.registers) = (Doing::Runs, *registers);
+    }
+}
+
 impl Machine for Console {
     fn monotonic(&self) -> Duration {
         self.time
@@ -70,16 +139,11 @@ impl Machine for Console {
         self.output.extend_from_slice(bytes);
         Ok(bytes.len())
     }
-    fn read_console(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
-        let line = &b"typed\n"[..into.len().min(6)];
-        into[..line.len()].copy_from_slice(line);
-        Ok(line.len())
+    fn await_input(&mut self) {
+        self.awaits_input = true;
     }
     fn random(&mut self, into: &mut [u8]) {
         into.fill(7);
-    }
-    fn sleep(&mut self, duration: Duration) {
-        self.time = self.time.saturating_add(duration);
     }
     fn report(&mut self, line: &str) {
         self.reports.push(line.to_owned());
@@ -93,10 +157,9 @@ impl Console {
     }
 }
 
-/// An instance with a process.
-pub struct Instance {
-    pub system: System<Console>,
-    pub process: Process<Console>,
+/// An instance in which programs are played.
+pub struct Play {
+    pub instance: Instance<Console>,
 }
 
 /// Returns a program's file: a segment with code at 0x20_0000, one with data behind it.
@@ -127,57 +190,99 @@ pub fn program() -> Vec<u8> {
 /// Returns a system with a program's file at `/bin/program`, with so many pages of memory.
 pub fn system(file: Vec<u8>, pages: usize) -> System<Console> {
     let machine = machine::Machine::memory(pages).hardware;
-    let console = Console { machine, output: Vec::new(), reports: Vec::new(), time: Duration::from_secs(1) };
+    let time = Duration::from_secs(1);
+    let (output, reports) = (Vec::new(), Vec::new());
+    let console = Console { machine, output, reports, time, awaits_input: false, threads: 0 };
     let mut system = System::new(console).unwrap();
     system.add_file(b"/bin/program", file.leak(), 0o755).unwrap();
     system
 }
 
-impl Instance {
+impl Play {
     /// Returns an instance in which the program has just been started.
-    pub fn new(pages: usize) -> Instance {
-        let mut system = system(program(), pages);
-        let mut descriptors = Descriptors::default();
-        system.open_console(&mut descriptors).unwrap();
-        let image = system.load(Tree::ROOT, b"/bin/program", &[b"program".to_vec()], &[b"A=b".to_vec()]).unwrap();
-        system.tree.share(Tree::ROOT);
-        let process = Process::first(image, b"/bin/program", descriptors, Tree::ROOT);
-        Instance { system, process }
+    pub fn new(pages: usize) -> Play {
+        let mut instance = Instance::new(system(program(), pages));
+        instance.start(b"/bin/program", &[b"program".to_vec()], &[b"A=b".to_vec()]).unwrap();
+        Play { instance }
     }
 
-    /// Makes a call.
-    pub fn call(&mut self, number: u64, arguments: [u64; 6]) -> Outcome {
-        Caller { system: &mut self.system, process: &mut self.process }.call(number, arguments)
+    /// Returns what a process's thread does, if the process exists and has not ended.
+    pub fn doing(&mut self, id: u32) -> Option<Doing> {
+        Some(self.instance.processes.get(id)?.thread.as_ref()?.doing)
     }
 
-    /// Touches memory as the program. Returns whether it may.
-    pub fn touch(&mut self, address: u64, access: Access) -> bool {
-        self.process.space.fault(&mut self.system.memory, address, access).is_ok()
+    /// Returns the thread of a process.
+    pub fn thread(&mut self, id: u32) -> &mut Thread {
+        self.instance.processes.get(id).unwrap().thread.as_mut().unwrap()
+    }
+
+    /// Makes a call of a process that runs. Returns its result, if the process runs afterwards.
+    pub fn call(&mut self, id: u32, number: u64, arguments: [u64; 6]) -> Option<u64> {
+        let thread = self.thread(id);
+        assert_eq!(thread.doing, Doing::Runs);
+        thread.doing = Doing::Waits;
+        thread.registers.x[..6].copy_from_slice(&arguments);
+        thread.registers.x[8] = number;
+        thread.registers.pc = thread.registers.pc.wrapping_add(4);
+        self.instance.call(id, number, arguments);
+        (self.doing(id)? == Doing::Runs).then(|| self.thread(id).registers.x[0])
+    }
+
+    /// Touches memory as a process that runs. Returns whether it may; a process that may not gets a signal.
+    pub fn touch(&mut self, id: u32, address: u64, access: Access) -> bool {
+        let process = self.instance.processes.get(id).unwrap();
+        process.space().fault(&mut self.instance.system.memory, address, access).is_ok()
+    }
+
+    /// Lets a process that runs make an access.
+    pub fn fault(&mut self, id: u32, address: u64, access: Access) {
+        self.thread(id).doing = Doing::Waits;
+        self.instance.fault(id, Fault::Access { address, access, instruction: 0 });
+    }
+
+    /// Returns the processes whose threads run.
+    pub fn running(&mut self) -> Vec<u32> {
+        let runs = |thread: &Thread| thread.doing == Doing::Runs;
+        let processes = self.instance.processes.iter();
+        processes.filter(|process| process.thread.as_ref().is_some_and(runs)).map(|process| process.id).collect()
     }
 
     /// Checks all invariants.
     pub fn check(&self) {
-        self.system.memory.check(self.process.space.pages()).unwrap();
-        self.process.space.check(&self.system.memory, |table, index| table[index]).unwrap();
-        self.system.tree.check().unwrap();
+        let Instance { system, processes, .. } = &self.instance;
+        let spaces = || processes.iter().filter_map(|process| process.space.as_ref());
+        system.memory.check(spaces().flat_map(|space| space.pages())).unwrap();
+        for space in spaces() {
+            space.check(&system.memory, |table, index| table[index]).unwrap();
+        }
+        system.tree.check().unwrap();
     }
 
-    /// Ends the process as when it exits. All that it had is free afterwards, but for files with names.
+    /// Ends the first process, and with it all others. All that they had is free afterwards, but for files with names.
     pub fn end(mut self) -> System<Console> {
-        let descriptors: Vec<_> = self.process.descriptors.all().collect();
-        for (_, descriptor) in descriptors {
-            self.system.close(descriptor.description);
+        if self.instance.status().is_none() {
+            let first = self.thread(1);
+            if first.doing == Doing::Runs {
+                self.call(1, 94, [0; 6]);
+            } else {
+                let first = self.instance.processes.get(1).unwrap();
+                self.instance.system.send(first, tench_linux::signals::Info::from_system(9));
+                self.instance.pass_time();
+            }
         }
-        self.system.tree.release(&mut self.system.memory, self.process.directory);
-        self.process.space.end(&mut self.system.memory);
-        self.system.memory.check(core::iter::empty()).unwrap();
-        self.system.tree.check().unwrap();
-        assert_eq!(self.system.memory.hardware.alive(), 0, "address spaces and tables");
-        assert_eq!(self.system.descriptions.count(), 0, "open files");
-        let users: u32 = self.system.tree.nodes().map(Node::users).sum();
+        assert!(self.instance.status().is_some());
+        let Instance { system, processes, .. } = self.instance;
+        assert_eq!(processes.count(), 0, "processes");
+        system.memory.check(core::iter::empty()).unwrap();
+        system.tree.check().unwrap();
+        assert_eq!((system.memory.hardware.alive(), system.memory.hardware.threads), (0, 0), "address spaces, threads");
+        assert_eq!(system.descriptions.count(), 0, "open files");
+        assert!(system.waiters.is_over(), "nobody waits");
+        let users: u32 = system.tree.nodes().map(Node::users).sum();
         assert_eq!(users, 1, "only the root stays without an entry");
-        let files = self.system.tree.nodes().filter(|node| matches!(node.kind, Kind::Regular(_))).count();
-        assert_eq!(self.system.memory.objects.all().count(), files, "only files have contents");
-        self.system
+        let files = system.tree.nodes().filter(|node| matches!(node.kind, Kind::Regular(_))).count();
+        // The code that ends handlers.
+        assert_eq!(system.memory.objects.all().count(), files + 1, "only files have contents");
+        system
     }
 }

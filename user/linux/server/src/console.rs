@@ -1,0 +1,96 @@
+//! The console's input, for which a thread of its own waits.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use tench::memory::{Made, make};
+use tench::sync::{Mutex, Semaphore};
+use tench::sys::thread::{Binding, Bindings};
+use tench::sys::{Cap, Notification};
+use tench::{io, thread};
+
+/// The longest input that is read at once, in bytes.
+const LONGEST: usize = 4096;
+/// Size of the waiting thread's stack in bytes.
+const STACK: usize = 64 * 1024;
+
+/// What the two threads share.
+struct Shared {
+    /// Released once for each input that is wanted.
+    wanted: Semaphore,
+    /// What was read; nothing at the end.
+    input: Mutex<Vec<u8>>,
+    /// Signalled when something was read.
+    arrived: Cap<Notification>,
+}
+
+impl core::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Shared").field("arrived", &self.arrived).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn wait_for_input(&self) {
+        loop {
+            self.wanted.acquire();
+            let mut bytes = [0; LONGEST];
+            // Where nothing can be read, the input is at its end.
+            let count = io::read(&mut bytes).unwrap_or(0);
+            self.input.lock().extend_from_slice(&bytes[..count]);
+            self.signal();
+        }
+    }
+
+    fn signal(&self) {
+        let signalled = self.arrived.signal();
+        debug_assert!(signalled.is_ok(), "the notification lives as long as the process");
+    }
+}
+
+/// The console's input.
+#[derive(Debug)]
+pub struct Console {
+    arrived: Made<Notification>,
+    /// Made when input is first wanted: most programs want none.
+    shared: Option<Arc<Shared>>,
+    /// Set while input is wanted that has not come.
+    is_awaited: bool,
+}
+
+impl Console {
+    /// Returns the console's input, whose arrival ends the calling thread's waits for messages.
+    pub fn new() -> Result<Console, tench::memory::Error> {
+        let arrived: Made<Notification> = make(0)?;
+        let bindings = Bindings { notification: Binding::To(arrived.cap()), ..Bindings::KEEP };
+        thread::current_thread().bind(bindings)?;
+        Ok(Console { arrived, shared: None, is_awaited: false })
+    }
+
+    /// Lets the next input be read, if it is not awaited already.
+    pub fn await_input(&mut self) {
+        if core::mem::replace(&mut self.is_awaited, true) {
+            return;
+        }
+        let arrived = self.arrived.cap();
+        let shared = self.shared.get_or_insert_with(|| {
+            let shared = Arc::new(Shared { wanted: Semaphore::new(0), input: Mutex::new(Vec::new()), arrived });
+            let other = Arc::clone(&shared);
+            let builder = thread::Builder::new().name("console").stack_size(STACK);
+            match builder.spawn(move || other.wait_for_input()) {
+                Ok(thread) => thread.detach(),
+                // Without a thread, there is no input.
+                Err(_) => shared.signal(),
+            }
+            shared
+        });
+        let released = shared.wanted.release();
+        debug_assert!(released.is_ok(), "input is awaited once at a time");
+    }
+
+    /// Takes what was read; nothing at the end.
+    pub fn take_input(&mut self) -> Vec<u8> {
+        self.is_awaited = false;
+        self.shared.as_ref().map_or(Vec::new(), |shared| core::mem::take(&mut *shared.input.lock()))
+    }
+}

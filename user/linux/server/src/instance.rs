@@ -1,0 +1,296 @@
+//! An instance: the processes with everything that they share. Here calls and faults come in, and threads go on.
+//!
+//! ```text
+//!   call, fault ──▶ Caller ──▶ Outcome ──▶ conclude ──▶ answer, wait, run, end
+//!                                             ▲
+//!   input, time, other calls ──▶ settle ──────┘  calls made again, signals delivered
+//! ```
+//! A call that has to wait is made again when what it waits for may have happened. Signals reach a process when its call
+//! is over, while it waits, or, if it runs, at once.
+
+mod ending;
+mod signalling;
+
+pub(crate) use ending::{child_code, end_code, give_back};
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tench_linux_files::{Errno, Tree};
+use tench_linux_memory::{Access, Denied};
+
+use crate::caller::{Caller, Outcome};
+use crate::descriptors::Descriptors;
+use crate::exec::Image;
+use crate::process::{Process, Processes, State, Status};
+use crate::signals::{Cause, Info, Signals, number};
+use crate::thread::{FloatRegisters, Registers};
+use crate::waiting::{Alarm, Key};
+use crate::{Machine, System};
+
+/// Number of the first process.
+const FIRST: u32 = 1;
+
+/// Something that a thread could not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// An access to memory.
+    Access {
+        /// The address.
+        address: u64,
+        /// The kind of access.
+        access: Access,
+        /// Address of the instruction.
+        instruction: u64,
+    },
+    /// An instruction that does not exist, or that programs may not execute.
+    Instruction(u64),
+}
+
+/// An instance.
+#[derive(Debug)]
+pub struct Instance<M: Machine> {
+    /// What the processes share.
+    pub system: System<M>,
+    /// The processes.
+    pub processes: Processes<M>,
+    /// How the first process has ended.
+    status: Option<Status>,
+    /// The fault that has ended the first process.
+    fault: Option<Fault>,
+}
+
+impl<M: Machine> Instance<M> {
+    /// Returns an instance without processes.
+    pub const fn new(system: System<M>) -> Instance<M> {
+        Instance { system, processes: Processes::new(), status: None, fault: None }
+    }
+
+    /// Starts the first process, whose standard streams are the console.
+    ///
+    /// # Errors
+    /// Those of loading the program.
+    pub fn start(&mut self, path: &[u8], arguments: &[Vec<u8>], environment: &[Vec<u8>]) -> Result<(), Errno> {
+        let (image, path) = self.system.load(Tree::ROOT, path, arguments, environment)?;
+        let made = self.system.memory.hardware.make_thread(image.space.root(), FIRST);
+        let thread = match made {
+            Ok(thread) => thread,
+            Err(error) => {
+                image.space.end(&mut self.system.memory);
+                return Err(error);
+            }
+        };
+        let mut descriptors = Descriptors::default();
+        self.system.open_console(&mut descriptors)?;
+        self.system.tree.share(Tree::ROOT);
+        let Image { space, entry, stack, heap } = image;
+        let mut process = Process {
+            id: FIRST,
+            parent: 0,
+            group: FIRST,
+            session: FIRST,
+            state: State::Runs,
+            is_stopped: false,
+            is_continued: false,
+            stopped_at: None,
+            news: None,
+            end_signal: 0,
+            waiting: None,
+            trace: None,
+            thread: Some(thread),
+            space: Some(space),
+            lender: None,
+            has_executed: true,
+            descriptors,
+            directory: Tree::ROOT,
+            mask: 0o22,
+            heap,
+            heap_end: heap,
+            signals: Signals::default(),
+            timer: None,
+            name: [0; 16],
+            clear_at_end: 0,
+            program: Vec::new(),
+        };
+        process.set_program(&path);
+        let _ = self.processes.next_id(None);
+        self.run(Box::new(process), &first_registers(entry, stack));
+        Ok(())
+    }
+
+    /// Makes a process's call.
+    pub fn call(&mut self, id: u32, number: u64, arguments: [u64; 6]) {
+        let Some(mut process) = self.processes.take(id) else { return };
+        let outcome = self.caller(&mut process).call(number, arguments);
+        self.conclude(process, outcome);
+        self.settle();
+    }
+
+    fn caller<'a>(&'a mut self, process: &'a mut Process<M>) -> Caller<'a, M> {
+        Caller { system: &mut self.system, process, others: &mut self.processes }
+    }
+
+    /// Makes an access possible, or sends the process a signal.
+    pub fn fault(&mut self, id: u32, fault: Fault) {
+        let Some(mut process) = self.processes.take(id) else { return };
+        let (signal, code, address) = match fault {
+            Fault::Access { address, access, .. } => {
+                match process.space().fault(&mut self.system.memory, address, access) {
+                    Ok(()) => {
+                        self.conclude(process, Outcome::Resume);
+                        return self.settle();
+                    }
+                    // SEGV_MAPERR, SEGV_ACCERR, BUS_ADRERR
+                    Err(Denied::NoArea) => (number::SEGV, 1, address),
+                    Err(Denied::NoRight) => (number::SEGV, 2, address),
+                    Err(Denied::BeyondEnd | Denied::NoMemory) => (number::BUS, 2, address),
+                }
+            }
+            // ILL_ILLOPC
+            Fault::Instruction(address) => (number::ILL, 1, address),
+        };
+        self.fault = (id == FIRST).then_some(fault);
+        process.signals.force(Info { signal, code, cause: Cause::Fault { address } });
+        self.conclude(process, Outcome::Resume);
+        self.settle();
+    }
+
+    /// Takes what was typed; nothing if there will be no more.
+    pub fn input(&mut self, bytes: &[u8]) {
+        self.system.terminal.input(bytes);
+        self.system.waiters.wake(Key::Terminal);
+        self.settle();
+    }
+
+    /// Returns when [`pass_time`](Self::pass_time) is due: time since the machine started.
+    pub fn deadline(&self) -> Option<Duration> {
+        self.system.waiters.next_deadline()
+    }
+
+    /// Ends the waits that have lasted long enough, and sends the signals for which it is time.
+    pub fn pass_time(&mut self) {
+        let now = self.system.memory.hardware.monotonic();
+        while let Some((alarm, id)) = self.system.waiters.take_due(now) {
+            match alarm {
+                Alarm::Wait => self.system.waiters.make_ready(id),
+                Alarm::Signal => self.sound(id, now),
+            }
+        }
+        self.settle();
+    }
+
+    /// Returns how the first process has ended, with its last fault if that has ended it. All others have ended, too.
+    pub fn status(&self) -> Option<(Status, Option<Fault>)> {
+        let status = self.status?;
+        Some((status, self.fault.filter(|_| matches!(status, Status::Killed(_)))))
+    }
+
+    /// Lets a process go on, wait or end after its call or fault.
+    fn conclude(&mut self, mut process: Box<Process<M>>, outcome: Outcome) {
+        let result = match outcome {
+            Outcome::Return(result) => Some(result),
+            Outcome::Resume => None,
+            Outcome::Wait => return self.wait(process),
+            Outcome::Run { entry, stack } => return self.run_program(process, entry, stack),
+            Outcome::Restore(interrupted) => {
+                self.stop_thread(&mut process);
+                self.set_float(&mut process, &interrupted.float);
+                return self.go_on(process, interrupted.registers);
+            }
+            Outcome::Exit(code) => return self.end(process, Status::Exited(code)),
+        };
+        if !process.signals.is_due() {
+            process.signals.restore_blocked();
+            if let Some(thread) = &mut process.thread {
+                self.system.memory.hardware.answer(thread, result);
+            }
+            return self.processes.put(process);
+        }
+        let mut registers = self.stop_thread(&mut process);
+        registers.x[0] = result.unwrap_or(registers.x[0]);
+        self.go_on(process, registers);
+    }
+
+    /// Lets a call wait.
+    fn wait(&mut self, mut process: Box<Process<M>>) {
+        process.state = State::Waits;
+        if let Some(waiting) = &process.waiting {
+            self.system.waiters.add(process.id, waiting);
+        }
+        if let Some(thread) = &mut process.thread {
+            self.system.memory.hardware.keep(thread);
+        }
+        if process.signals.is_due() {
+            self.system.attention.push_back(process.id);
+        }
+        self.processes.put(process);
+    }
+
+    /// Runs a new program, which has the memory of its process already.
+    fn run_program(&mut self, mut process: Box<Process<M>>, entry: u64, stack: u64) {
+        self.stop_thread(&mut process);
+        if let (Some(thread), Some(space)) = (&mut process.thread, &process.space) {
+            self.system.memory.hardware.move_thread(thread, space.root());
+        }
+        self.set_float(&mut process, &FloatRegisters { q: [0; 32], status: 0, control: 0 });
+        self.go_on(process, first_registers(entry, stack));
+    }
+
+    /// Stops a process's thread. Returns its registers.
+    fn stop_thread(&mut self, process: &mut Process<M>) -> Registers {
+        let hardware = &mut self.system.memory.hardware;
+        process.thread.as_mut().map_or(Registers::ZERO, |thread| {
+            hardware.stop(thread);
+            hardware.registers(thread)
+        })
+    }
+
+    fn set_float(&mut self, process: &mut Process<M>, registers: &FloatRegisters) {
+        if let Some(thread) = &mut process.thread {
+            self.system.memory.hardware.set_float_registers(thread, registers);
+        }
+    }
+
+    /// Lets a process run whose thread is stopped.
+    fn run(&mut self, mut process: Box<Process<M>>, registers: &Registers) {
+        process.state = State::Runs;
+        process.signals.restore_blocked();
+        if let Some(thread) = &mut process.thread {
+            self.system.memory.hardware.run(thread, registers);
+        }
+        self.processes.put(process);
+    }
+
+    /// Makes calls again and delivers signals until nothing of that is left to do.
+    fn settle(&mut self) {
+        while self.status.is_none() {
+            if let Some(id) = self.system.attention.pop_front() {
+                self.attend(id);
+            } else if let Some(id) = self.system.waiters.take_ready() {
+                self.make_again(id);
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// Makes a call again that has waited.
+    fn make_again(&mut self, id: u32) {
+        let Some(mut process) = self.processes.take(id) else { return };
+        if process.state != State::Waits || process.is_stopped {
+            return self.processes.put(process);
+        }
+        let Some(waiting) = &process.waiting else { return self.processes.put(process) };
+        self.system.waiters.remove(id, waiting);
+        let (number, arguments) = (waiting.number, waiting.arguments);
+        process.state = State::Runs;
+        let outcome = self.caller(&mut process).call(number, arguments);
+        self.conclude(process, outcome);
+    }
+}
+
+/// Returns the registers with which a program begins.
+fn first_registers(entry: u64, stack: u64) -> Registers {
+    Registers { pc: entry, sp: stack, ..Registers::ZERO }
+}

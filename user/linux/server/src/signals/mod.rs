@@ -1,0 +1,346 @@
+//! Signals of a process: what it wants to happen at each, which it blocks, and which have come.
+
+pub mod frame;
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use tench_linux_calls::records::{sigaction, u64_at};
+
+/// Number of signals.
+pub const SIGNALS: usize = 64;
+
+/// Numbers of signals that the personality sends or treats in a special way.
+#[allow(missing_docs, reason = "these are Linux's names without SIG; its manual pages explain them")]
+pub mod number {
+    pub const ILL: u32 = 4;
+    pub const BUS: u32 = 7;
+    pub const KILL: u32 = 9;
+    pub const SEGV: u32 = 11;
+    pub const PIPE: u32 = 13;
+    pub const ALRM: u32 = 14;
+    pub const CHLD: u32 = 17;
+    pub const CONT: u32 = 18;
+    pub const STOP: u32 = 19;
+    pub const TSTP: u32 = 20;
+    pub const TTIN: u32 = 21;
+    pub const TTOU: u32 = 22;
+    pub const URG: u32 = 23;
+    pub const WINCH: u32 = 28;
+    pub const RT_MIN: u32 = 32;
+}
+
+/// Flags of an action.
+#[allow(missing_docs, reason = "these are Linux's names without SA_; its manual pages explain them")]
+pub mod action_flag {
+    pub const NOCLDSTOP: u64 = 1;
+    pub const NOCLDWAIT: u64 = 2;
+    pub const RESTORER: u64 = 0x0400_0000;
+    pub const ONSTACK: u64 = 0x0800_0000;
+    pub const RESTART: u64 = 0x1000_0000;
+    pub const NODEFER: u64 = 0x4000_0000;
+    pub const RESETHAND: u64 = 0x8000_0000;
+}
+
+/// A set of signals, as programs have it: bit 0 is signal 1.
+pub type Set = u64;
+
+/// Returns the set that consists of one signal.
+pub const fn only(signal: u32) -> Set {
+    1 << (signal - 1)
+}
+
+/// Signals that can be neither blocked nor handled nor ignored.
+pub const UNBLOCKABLE: Set = only(number::KILL) | only(number::STOP);
+/// Signals that stop a process, unless it says otherwise.
+const STOPPING: Set = only(number::STOP) | only(number::TSTP) | only(number::TTIN) | only(number::TTOU);
+/// Signals that do nothing, unless the process says otherwise.
+const HARMLESS: Set = only(number::CHLD) | only(number::CONT) | only(number::URG) | only(number::WINCH);
+/// A signal that was sent, with what its receiver can learn about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Number of the signal.
+    pub signal: u32,
+    /// Why it was sent: `si_code`.
+    pub code: i32,
+    /// What else is known.
+    pub cause: Cause,
+}
+
+/// What is known about a signal beside its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Nothing.
+    None,
+    /// A process sent it, perhaps with a value.
+    Process {
+        /// The process.
+        id: u32,
+        /// The value.
+        value: u64,
+    },
+    /// A child has ended, stopped or gone on.
+    Child {
+        /// The child.
+        id: u32,
+        /// Its exit code, or a signal.
+        status: i32,
+    },
+    /// An instruction could not be executed.
+    Fault {
+        /// The address that it accessed, or its own.
+        address: u64,
+    },
+}
+
+impl Info {
+    /// Size of the record of a signal in bytes: `siginfo_t`.
+    pub const SIZE: usize = 128;
+
+    /// Returns a signal that a process sends by `kill`.
+    pub const fn from_process(signal: u32, id: u32) -> Info {
+        Info { signal, code: 0, cause: Cause::Process { id, value: 0 } }
+    }
+
+    /// Returns a signal that the system sends.
+    pub const fn from_system(signal: u32) -> Info {
+        const KERNEL: i32 = 0x80;
+        Info { signal, code: KERNEL, cause: Cause::None }
+    }
+
+    /// Returns the record, as programs read it.
+    pub fn record(&self) -> [u8; Info::SIZE] {
+        let mut record = [0; Info::SIZE];
+        let mut put = |offset: usize, word: u32| record[offset..offset + 4].copy_from_slice(&word.to_le_bytes());
+        put(0, self.signal);
+        put(8, self.code.cast_unsigned());
+        match self.cause {
+            Cause::None => {}
+            Cause::Process { id, value } => {
+                put(16, id);
+                put(24, value as u32);
+                put(28, (value >> 32) as u32);
+            }
+            Cause::Child { id, status } => {
+                put(16, id);
+                put(24, status.cast_unsigned());
+            }
+            Cause::Fault { address } => {
+                put(16, address as u32);
+                put(20, (address >> 32) as u32);
+            }
+        }
+        record
+    }
+}
+
+/// What a process wants to happen at a signal, as it has set it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Action(pub [u8; sigaction::SIZE]);
+
+impl Action {
+    /// The action that every signal has at first.
+    pub const DEFAULT: Action = Action([0; sigaction::SIZE]);
+
+    /// Returns the address of the handler; 0 for the default, 1 if the signal is ignored.
+    pub fn handler(&self) -> u64 {
+        u64_at(&self.0, sigaction::HANDLER)
+    }
+
+    /// Returns the [flags](action_flag).
+    pub fn flags(&self) -> u64 {
+        u64_at(&self.0, sigaction::FLAGS)
+    }
+
+    /// Returns the address at which a handler ends, if the program has its own.
+    pub fn restorer(&self) -> Option<u64> {
+        (self.flags() & action_flag::RESTORER != 0).then(|| u64_at(&self.0, sigaction::RESTORER))
+    }
+
+    /// Returns the signals that are blocked while the handler runs.
+    pub fn mask(&self) -> Set {
+        u64_at(&self.0, sigaction::MASK)
+    }
+
+    /// Returns whether the signal is ignored by the process's own wish.
+    pub fn ignores(&self) -> bool {
+        self.handler() == 1
+    }
+}
+
+/// What happens at a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// The process ends.
+    End,
+    /// The process stops.
+    Stop,
+    /// A handler runs.
+    Handle(Action),
+}
+
+/// The stack on which handlers run that want one of their own, as the process has set it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stack(pub [u8; Stack::SIZE]);
+
+impl Stack {
+    /// Size of the record in bytes: `stack_t`.
+    pub const SIZE: usize = 24;
+    /// The flag of no stack.
+    pub const DISABLED: u32 = 2;
+    /// No stack.
+    pub const NONE: Stack = {
+        let mut record = [0; Stack::SIZE];
+        record[8] = Stack::DISABLED as u8;
+        Stack(record)
+    };
+
+    /// Returns the addresses of the stack, if there is one.
+    pub fn range(&self) -> Option<core::ops::Range<u64>> {
+        let is_disabled = self.0[8] == Stack::DISABLED as u8;
+        let start = u64_at(&self.0, 0);
+        let end = start.checked_add(u64_at(&self.0, 16))?;
+        (!is_disabled).then_some(start..end)
+    }
+}
+
+/// The signals of a process.
+#[derive(Clone, Debug)]
+pub struct Signals {
+    /// What the process wants to happen.
+    actions: Vec<Action>,
+    /// The signals that are blocked.
+    pub blocked: Set,
+    /// The signals that are to be blocked again, after a call has changed them until one comes.
+    pub saved: Option<Set>,
+    /// The stack of handlers that want one.
+    pub stack: Stack,
+    /// Signals that have come, in order.
+    pending: VecDeque<Info>,
+}
+
+impl Default for Signals {
+    fn default() -> Signals {
+        let actions = vec![Action::DEFAULT; SIGNALS];
+        Signals { actions, blocked: 0, saved: None, stack: Stack::NONE, pending: VecDeque::new() }
+    }
+}
+
+/// The most signals that wait for a process. A further one is lost if it is a real-time signal, of which each counts.
+const MAX_PENDING: usize = 1024;
+
+impl Signals {
+    /// Returns the signals of a child: the same actions, and none that have come.
+    pub fn inherited(&self) -> Signals {
+        Signals { pending: VecDeque::new(), saved: None, actions: self.actions.clone(), ..*self }
+    }
+
+    /// Forgets what belongs to a program when the process starts another one. What is ignored stays so.
+    pub fn reset(&mut self) {
+        for action in &mut self.actions {
+            if !action.ignores() {
+                *action = Action::DEFAULT;
+            }
+        }
+        self.stack = Stack::NONE;
+    }
+
+    /// Returns the action for a signal.
+    pub fn action(&self, signal: u32) -> Action {
+        self.actions[signal as usize - 1]
+    }
+
+    /// Sets the action for a signal. If it ignores the signal, those that have come are dropped.
+    pub fn set_action(&mut self, signal: u32, action: Action) {
+        self.actions[signal as usize - 1] = action;
+        if self.is_ignored(signal) {
+            self.pending.retain(|info| info.signal != signal);
+        }
+    }
+
+    /// Returns whether nothing happens at a signal.
+    pub fn is_ignored(&self, signal: u32) -> bool {
+        let action = self.action(signal);
+        action.ignores() || action.handler() == 0 && only(signal) & HARMLESS != 0
+    }
+
+    /// Returns the signals that have come.
+    pub fn pending(&self) -> Set {
+        self.pending.iter().fold(0, |set, info| set | only(info.signal))
+    }
+
+    /// Adds a signal, unless it is ignored or, not being a real-time signal, has come already.
+    pub fn send(&mut self, info: Info) {
+        let signal = info.signal;
+        if signal == number::CONT {
+            self.pending.retain(|info| only(info.signal) & STOPPING == 0);
+        } else if only(signal) & STOPPING != 0 {
+            self.pending.retain(|info| info.signal != number::CONT);
+        }
+        let is_blocked = (self.blocked | self.saved.unwrap_or(0)) & only(signal) != 0;
+        let has_come = signal < number::RT_MIN && self.pending.iter().any(|info| info.signal == signal);
+        if !has_come && (is_blocked || !self.is_ignored(signal)) && self.pending.len() < MAX_PENDING {
+            self.pending.push_back(info);
+        }
+    }
+
+    /// Adds a signal that an instruction has caused. It cannot be put off: if it is blocked or ignored, it ends the
+    /// process.
+    pub fn force(&mut self, info: Info) {
+        if self.blocked & only(info.signal) != 0 || self.action(info.signal).ignores() {
+            self.blocked &= !only(info.signal);
+            self.actions[info.signal as usize - 1] = Action::DEFAULT;
+        }
+        self.pending.retain(|other| other.signal != info.signal);
+        self.pending.push_front(info);
+    }
+
+    /// Blocks again what a call has changed until a signal comes.
+    pub fn restore_blocked(&mut self) {
+        self.blocked = self.saved.take().unwrap_or(self.blocked);
+    }
+
+    /// Returns whether a signal has come that is not blocked.
+    pub fn is_due(&self) -> bool {
+        self.pending.iter().any(|info| self.blocked & only(info.signal) == 0)
+    }
+
+    /// Returns whether a signal has come that ends the process at once, whatever it waits for.
+    pub fn is_killed(&self) -> bool {
+        self.pending.iter().any(|info| info.signal == number::KILL)
+    }
+
+    /// Takes the next signal of a set that has come: a fault's first, then the lowest number.
+    pub fn take_of(&mut self, set: Set) -> Option<Info> {
+        let faults = set & (only(number::ILL) | only(number::BUS) | only(number::SEGV));
+        let candidates = |set: Set| {
+            let infos = self.pending.iter().enumerate();
+            infos.filter(|(_, info)| only(info.signal) & set != 0).min_by_key(|(_, info)| info.signal)
+        };
+        let (index, _) = candidates(faults).or_else(|| candidates(set))?;
+        self.pending.remove(index)
+    }
+
+    /// Takes the next signal that is not blocked and at which something happens. A handler that is to run once only is
+    /// forgotten.
+    pub fn take(&mut self) -> Option<(Info, Disposition)> {
+        loop {
+            let info = self.take_of(!self.blocked)?;
+            let action = self.action(info.signal);
+            if self.is_ignored(info.signal) {
+                continue;
+            }
+            let bit = only(info.signal);
+            let disposition = match action.handler() {
+                0 if bit & STOPPING != 0 => Disposition::Stop,
+                0 => Disposition::End,
+                _ => Disposition::Handle(action),
+            };
+            if action.flags() & action_flag::RESETHAND != 0 && action.handler() > 1 {
+                self.actions[info.signal as usize - 1] = Action::DEFAULT;
+            }
+            return Some((info, disposition));
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The threads of processes, as the kernel has them.
+
+use alloc::vec::Vec;
+
+use tench::abi::fault::{Class, FloatRegisters, Registers, reply};
+use tench::abi::layout::slot;
+use tench::memory::{Made, free_slot, make, take_slot};
+use tench::sys::thread::{Binding, Bindings};
+use tench::sys::{
+    Cap, CapNode, Endpoint, Error, Message, OWN_CSPACE, PageTable, Reply, Rights, SchedulingContext,
+    Thread as KernelThread,
+};
+
+/// Log2 of the number of slots of the processes' CSpace, which stay empty.
+const SLOTS: u64 = 1;
+
+/// A thread of a process.
+#[derive(Debug)]
+pub struct Thread {
+    thread: Made<KernelThread>,
+    /// Its time.
+    _scheduling: Made<SchedulingContext>,
+    /// The endpoint, with the process's number as badge.
+    endpoint: Cap<Endpoint>,
+    /// What holds the thread while it waits and others are served.
+    reply: Option<Made<Reply>>,
+}
+
+/// What all threads share.
+#[derive(Debug)]
+pub struct Threads {
+    cspace: Made<CapNode>,
+    endpoint: Made<Endpoint>,
+    /// What holds the thread whose call or fault is being served.
+    current: Made<Reply>,
+    /// Empty reply objects. With those that hold threads, they are as many as there are threads.
+    free: Vec<Made<Reply>>,
+    /// The answer to the thread whose call or fault was served last, with its label.
+    answer: Option<(u64, u64)>,
+}
+
+/// Nothing that is done to an own thread in the right state is refused.
+fn never_refused(result: Result<(), Error>) {
+    debug_assert!(result.is_ok(), "{result:?}");
+}
+
+/// Returns the label and word of an answer.
+fn answer(result: Option<u64>) -> (u64, u64) {
+    result.map_or((reply::RESUME, 0), |result| (reply::RESULT, result))
+}
+
+impl Threads {
+    /// Returns the place where threads will be.
+    pub fn new() -> Result<Threads, tench::memory::Error> {
+        Ok(Threads { cspace: make(SLOTS)?, endpoint: make(0)?, current: make(0)?, free: Vec::new(), answer: None })
+    }
+
+    /// Returns the endpoint at which calls and faults come.
+    pub const fn endpoint(&self) -> Cap<Endpoint> {
+        self.endpoint.cap()
+    }
+
+    /// Returns the reply object with which to receive.
+    pub const fn current(&self) -> Cap<Reply> {
+        self.current.cap()
+    }
+
+    /// Takes the answer to what was received last, if there is one already.
+    pub fn take_answer(&mut self) -> Option<Message> {
+        self.answer.take().map(|(label, word)| Message::with_words(label, &[word]))
+    }
+
+    /// Makes a stopped thread.
+    pub fn make(&mut self, root: Cap<PageTable>, process: u32) -> Result<Thread, tench::memory::Error> {
+        let (thread, scheduling, reply) = (make::<KernelThread>(0)?, make::<SchedulingContext>(0)?, make(0)?);
+        let slot = take_slot()?;
+        let rights = Rights::WRITE | Rights::CALL;
+        let endpoint = match self.endpoint.cap().mint_to(slot, rights, process.into()) {
+            Ok(endpoint) => endpoint,
+            Err(error) => {
+                free_slot(slot);
+                return Err(error.into());
+            }
+        };
+        let made = Thread { thread, _scheduling: scheduling, endpoint, reply: None };
+        match self.prepare(&made, root) {
+            Ok(()) => {
+                self.free.push(reply);
+                Ok(made)
+            }
+            Err(error) => {
+                made.end();
+                Err(error.into())
+            }
+        }
+    }
+
+    fn prepare(&self, made: &Thread, root: Cap<PageTable>) -> Result<(), Error> {
+        let authority = Cap::<SchedulingContext>::new(slot::SCHEDULING);
+        let own = authority.query()?;
+        // Calls are served before anybody else makes one.
+        let priority = own.priority.saturating_sub(1);
+        let scheduling = made._scheduling.cap();
+        scheduling.configure(priority, priority, own.slice, Some(authority))?;
+        let thread = made.thread.cap();
+        thread.configure(self.cspace.cap(), root, None)?;
+        thread.bind(Bindings { scheduling: Binding::To(scheduling), ..Bindings::KEEP })?;
+        for class in Class::STOPPING {
+            thread.faults_to(class, Some(made.endpoint))?;
+        }
+        Ok(())
+    }
+
+    /// Ends a thread.
+    pub fn end(&mut self, mut thread: Thread) {
+        let held = thread.reply.take();
+        thread.end();
+        drop(held.or_else(|| self.free.pop()));
+    }
+
+    /// Answers a call or fault.
+    pub fn answer(&mut self, thread: &mut Thread, result: Option<u64>) {
+        let (label, word) = answer(result);
+        match thread.reply.take() {
+            Some(reply) => {
+                never_refused(reply.cap().reply(&Message::with_words(label, &[word])));
+                self.free.push(reply);
+            }
+            None => self.answer = Some((label, word)),
+        }
+    }
+
+    /// Lets the thread that is being served wait.
+    pub fn keep(&mut self, thread: &mut Thread) {
+        if thread.reply.is_none()
+            && let Some(free) = self.free.pop()
+        {
+            thread.reply = Some(core::mem::replace(&mut self.current, free));
+        }
+    }
+
+    /// Stops a thread.
+    pub fn stop(&mut self, thread: &mut Thread) {
+        never_refused(thread.thread.cap().suspend());
+        self.free.extend(thread.reply.take());
+    }
+
+    /// Moves a stopped thread to another address space.
+    pub fn move_thread(&mut self, thread: &Thread, root: Cap<PageTable>) {
+        never_refused(thread.thread.cap().configure(self.cspace.cap(), root, None));
+    }
+}
+
+impl Thread {
+    fn end(self) {
+        let Thread { thread, endpoint, .. } = self;
+        drop(thread);
+        never_refused(OWN_CSPACE.delete_at(endpoint.address()).map(drop));
+        free_slot(endpoint.address());
+    }
+
+    /// Returns the registers.
+    pub fn registers(&self) -> Registers {
+        let registers = self.thread.cap().read_registers(false);
+        debug_assert!(registers.is_ok(), "{registers:?}");
+        registers.unwrap_or(Registers::ZERO)
+    }
+
+    /// Returns the floating-point registers.
+    pub fn float_registers(&self) -> FloatRegisters {
+        let registers = self.thread.cap().read_float();
+        debug_assert!(registers.is_ok(), "{:?}", registers.err());
+        registers.unwrap_or(FloatRegisters { q: [0; 32], status: 0, control: 0 })
+    }
+
+    /// Sets the floating-point registers.
+    pub fn set_float_registers(&self, registers: &FloatRegisters) {
+        never_refused(self.thread.cap().write_float(registers));
+    }
+
+    /// Lets the thread run.
+    pub fn run(&self, registers: &Registers) {
+        // SAFETY: the thread has an address space of its own.
+        never_refused(unsafe { self.thread.cap().write_registers(registers, true) });
+    }
+}
