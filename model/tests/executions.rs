@@ -43,15 +43,26 @@ fn twenty_batches() {
 
 #[test]
 #[ignore = "takes long: ./tench test --long"]
+fn one_million() {
+    play(LONG / 10);
+}
+
+#[test]
+#[ignore = "takes very long: ./tench test --long"]
 fn ten_million() {
+    play(LONG);
+}
+
+/// Plays so many batches, in which each operation must both succeed and be refused.
+fn play(batches: u64) {
     let start = Instant::now();
-    let sum = played(LONG, |ended| {
-        if ended.is_multiple_of(LONG / 100) {
-            eprintln!("{} of {} executions, {:.0?}", ended * BATCH, LONG * BATCH, start.elapsed());
+    let sum = played(batches, |ended| {
+        if ended.is_multiple_of(batches / 100) {
+            eprintln!("{} of {} executions, {:.0?}", ended * BATCH, batches * BATCH, start.elapsed());
         }
     });
     println!("{} executions, {} calls, {} refused ones compared", sum.executions, sum.calls, sum.compared);
-    assert_eq!(sum.executions, 10_000_000);
+    assert_eq!(sum.executions, batches * BATCH);
     assert!(sum.compared > 0, "no refused call was compared");
     for operation in Operation::ALL {
         let number = *operation as usize;

@@ -94,12 +94,18 @@ pub struct Long {
 
 impl Long {
     /// All long tests.
-    pub const ALL: [Long; 4] = [
+    pub const ALL: [Long; 5] = [
         Long {
             name: "executions",
             file: "executions",
+            function: "one_million",
+            what: "1,000,000 executions of random system calls, each from a prepared state",
+        },
+        Long {
+            name: "more-executions",
+            file: "executions",
             function: "ten_million",
-            what: "10,000,000 executions of random system calls, each from a prepared state",
+            what: "10,000,000 executions of random system calls",
         },
         Long {
             name: "messages",
