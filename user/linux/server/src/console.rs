@@ -1,18 +1,33 @@
-//! The console's input, for which a thread of its own waits.
+//! Input from outside, for which a thread of its own waits, and Ctrl-C.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use tench::memory::{Made, make};
+use tench::memory::{Made, make, take_slot};
+use tench::procs::Procs;
 use tench::sync::{Mutex, Semaphore};
 use tench::sys::thread::{Binding, Bindings};
-use tench::sys::{Cap, Notification};
+use tench::sys::{Cap, Notification, Rights};
 use tench::{io, thread};
 
 /// The longest input that is read at once, in bytes.
 const LONGEST: usize = 4096;
 /// Size of the waiting thread's stack in bytes.
 const STACK: usize = 64 * 1024;
+
+/// The notification's bit for input: that of a capability without a badge.
+const INPUT: u64 = 1;
+/// The notification's bit for Ctrl-C.
+const INTERRUPT: u64 = 2;
+
+/// What has happened outside.
+#[derive(Debug)]
+pub struct Event {
+    /// Ctrl-C was typed.
+    pub is_interrupt: bool,
+    /// Input has come; nothing at its end.
+    pub input: Option<Vec<u8>>,
+}
 
 /// What the two threads share.
 struct Shared {
@@ -35,8 +50,14 @@ impl Shared {
         loop {
             self.wanted.acquire();
             let mut bytes = [0; LONGEST];
-            // Where nothing can be read, the input is at its end.
-            let count = io::read(&mut bytes).unwrap_or(0);
+            let count = loop {
+                match io::read(&mut bytes) {
+                    Ok(count) => break count,
+                    Err(error) if error.is_interrupted() => {}
+                    // Where nothing can be read, the input is at its end.
+                    Err(_) => break 0,
+                }
+            };
             self.input.lock().extend_from_slice(&bytes[..count]);
             self.signal();
         }
@@ -52,6 +73,8 @@ impl Shared {
 #[derive(Debug)]
 pub struct Console {
     arrived: Made<Notification>,
+    /// The same, with the bit of Ctrl-C.
+    interrupt: Option<Cap<Notification>>,
     /// Made when input is first wanted: most programs want none.
     shared: Option<Arc<Shared>>,
     /// Set while input is wanted that has not come.
@@ -64,7 +87,10 @@ impl Console {
         let arrived: Made<Notification> = make(0)?;
         let bindings = Bindings { notification: Binding::To(arrived.cap()), ..Bindings::KEEP };
         thread::current_thread().bind(bindings)?;
-        Ok(Console { arrived, shared: None, is_awaited: false })
+        let interrupt = arrived.cap().mint_to(take_slot()?, Rights::WRITE, INTERRUPT).ok();
+        let console = Console { arrived, interrupt, shared: None, is_awaited: false };
+        console.await_interrupt();
+        Ok(console)
     }
 
     /// Lets the next input be read, if it is not awaited already.
@@ -88,9 +114,25 @@ impl Console {
         debug_assert!(released.is_ok(), "input is awaited once at a time");
     }
 
-    /// Takes what was read; nothing at the end.
-    pub fn take_input(&mut self) -> Vec<u8> {
-        self.is_awaited = false;
-        self.shared.as_ref().map_or(Vec::new(), |shared| core::mem::take(&mut *shared.input.lock()))
+    /// Takes what has happened, according to the bits of the notification.
+    pub fn take_event(&mut self, bits: u64) -> Event {
+        let is_interrupt = bits & INTERRUPT != 0;
+        if is_interrupt {
+            // The next one, too, only tells.
+            self.await_interrupt();
+        }
+        let input = (bits & INPUT != 0).then(|| {
+            self.is_awaited = false;
+            self.shared.as_ref().map_or(Vec::new(), |shared| core::mem::take(&mut *shared.input.lock()))
+        });
+        Event { is_interrupt, input }
+    }
+
+    /// Lets the next Ctrl-C signal the notification, in place of ending the process.
+    fn await_interrupt(&self) {
+        if let Some(interrupt) = self.interrupt {
+            // If the process server does not want to, Ctrl-C ends the instance.
+            let _ = Procs::STANDARD.on_interrupt(interrupt);
+        }
     }
 }

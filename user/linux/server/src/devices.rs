@@ -23,6 +23,9 @@ pub const TERMINAL: Device = device(5, 0);
 /// The console.
 pub const CONSOLE: Device = device(5, 1);
 
+/// The standard stream outside to which terminals write.
+const OUTPUT: u32 = 1;
+
 /// The devices that every system has.
 pub static NODES: &[(&[u8], Device)] = &[
     (b"/dev/null", NULL),
@@ -61,7 +64,7 @@ pub fn write<M: Machine>(machine: &mut M, device: Device, from: &[u8]) -> Result
     match device {
         NULL | ZERO | RANDOM | URANDOM => Ok(from.len()),
         FULL => Err(Errno::ENOSPC),
-        TERMINAL | CONSOLE => machine.write_console(from),
+        TERMINAL | CONSOLE => machine.write_outside(OUTPUT, from),
         _ => Err(Errno::ENXIO),
     }
 }

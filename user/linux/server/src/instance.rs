@@ -26,7 +26,7 @@ use crate::exec::Image;
 use crate::process::{Process, Processes, State, Status};
 use crate::signals::{Cause, Info, Signals, number};
 use crate::thread::{FloatRegisters, Registers};
-use crate::waiting::{Alarm, Key};
+use crate::waiting::Alarm;
 use crate::{Machine, System};
 
 /// Number of the first process.
@@ -67,7 +67,7 @@ impl<M: Machine> Instance<M> {
         Instance { system, processes: Processes::new(), status: None, fault: None }
     }
 
-    /// Starts the first process, whose standard streams are the console.
+    /// Starts the first process, whose standard streams are those outside.
     ///
     /// # Errors
     /// Those of loading the program.
@@ -82,7 +82,7 @@ impl<M: Machine> Instance<M> {
             }
         };
         let mut descriptors = Descriptors::default();
-        self.system.open_console(&mut descriptors)?;
+        self.system.open_streams(&mut descriptors)?;
         self.system.tree.share(Tree::ROOT);
         let Image { space, entry, stack, heap } = image;
         let mut process = Process {
@@ -156,10 +156,18 @@ impl<M: Machine> Instance<M> {
         self.settle();
     }
 
-    /// Takes what was typed; nothing if there will be no more.
+    /// Takes input from outside; nothing if there will be no more.
     pub fn input(&mut self, bytes: &[u8]) {
-        self.system.terminal.input(bytes);
-        self.system.waiters.wake(Key::Terminal);
+        self.system.input(bytes);
+        self.settle();
+    }
+
+    /// Sends the signal of Ctrl-C to the processes that use the terminal.
+    pub fn interrupt(&mut self) {
+        let group = self.system.terminal.group.unwrap_or(FIRST);
+        for process in self.processes.iter_mut().filter(|process| process.group == group) {
+            self.system.send(process, Info::from_system(number::INT));
+        }
         self.settle();
     }
 

@@ -18,7 +18,7 @@ use tench_linux::thread::{FloatRegisters, Registers};
 use tench_linux_files::Errno;
 use tench_linux_memory::{Hardware, Page, Rights};
 
-use crate::console::Console;
+use crate::console::{Console, Event};
 use crate::threads::{Thread, Threads};
 
 /// Number of frames of which a table can map pages.
@@ -131,9 +131,9 @@ impl Kernel {
         self.threads.take_answer()
     }
 
-    /// Takes what was typed; nothing at the end.
-    pub fn take_input(&mut self) -> Vec<u8> {
-        self.console.take_input()
+    /// Takes what has happened outside.
+    pub fn take_event(&mut self, bits: u64) -> Event {
+        self.console.take_event(bits)
     }
 
     /// Returns the bank of a page.
@@ -348,10 +348,13 @@ impl Machine for Kernel {
         time::uptime()
     }
 
-    fn write_console(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        io::write(bytes)
-            .map(|()| bytes.len())
-            .map_err(|error| if error.is_broken() { Errno::EPIPE } else { Errno::EIO })
+    fn are_console(&self) -> [bool; 3] {
+        io::are_console()
+    }
+
+    fn write_outside(&mut self, stream: u32, bytes: &[u8]) -> Result<usize, Errno> {
+        let write = if stream == 2 { io::write_error } else { io::write };
+        write(bytes).map(|()| bytes.len()).map_err(|error| if error.is_broken() { Errno::EPIPE } else { Errno::EIO })
     }
 
     fn await_input(&mut self) {

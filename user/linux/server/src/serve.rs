@@ -35,8 +35,13 @@ pub fn run(instance: &mut Instance<Kernel>) -> Result<(), String> {
         };
         match received {
             Ok(received) if received.is_notification() => {
-                let bytes = instance.system.memory.hardware.take_input();
-                instance.input(&bytes);
+                let event = instance.system.memory.hardware.take_event(received.badge());
+                if event.is_interrupt {
+                    instance.interrupt();
+                }
+                if let Some(bytes) = event.input {
+                    instance.input(&bytes);
+                }
             }
             Ok(received) => serve(instance, &received),
             Err(Error::TimedOut) => {}

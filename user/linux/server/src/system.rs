@@ -25,10 +25,13 @@ pub trait Machine: Threads {
     /// Returns the time since the beginning of 1970.
     fn realtime(&self) -> Duration;
 
-    /// Writes to the console. Returns how many bytes were written.
-    fn write_console(&mut self, bytes: &[u8]) -> Result<usize, Errno>;
+    /// Returns which of the standard streams outside are a console: input, output, error output.
+    fn are_console(&self) -> [bool; 3];
 
-    /// Asks that the console's next input be reported to the instance. Asking once more changes nothing.
+    /// Writes to a standard stream outside: 1 is output, 2 error output. Returns how many bytes were written.
+    fn write_outside(&mut self, stream: u32, bytes: &[u8]) -> Result<usize, Errno>;
+
+    /// Asks that the next input from outside be reported to the instance. Asking once more changes nothing.
     fn await_input(&mut self);
 
     /// Fills memory with random bytes.
@@ -55,6 +58,8 @@ pub struct System<M> {
     pub(crate) reported: BTreeSet<Sysno>,
     /// Code that ends handlers.
     pub(crate) trampoline: ObjectId,
+    /// For each standard stream outside that is no console, the pipe, and its other end.
+    outside: [Option<(NodeId, DescriptionId)>; 3],
     /// The console's input.
     pub terminal: Terminal,
     /// Who waits for what.
@@ -79,6 +84,7 @@ impl<M: Machine> System<M> {
             is_quiet: false,
             reported: BTreeSet::new(),
             trampoline,
+            outside: [None; 3],
             terminal: Terminal::default(),
             waiters: Waiters::default(),
             attention: VecDeque::new(),
@@ -111,21 +117,65 @@ impl<M: Machine> System<M> {
         self.tree.make(&mut self.memory, &place, NewNode::Regular(contents), permissions).map(drop)
     }
 
-    /// Opens the console as the standard streams of a process.
+    /// Opens the standard streams of the first process: the console, or pipes to and from outside.
     ///
     /// # Errors
     /// Those of [`Tree::open`].
-    pub fn open_console(&mut self, descriptors: &mut Descriptors) -> Result<(), Errno> {
-        let places = (Tree::ROOT, Tree::ROOT);
-        let node = self.tree.open(&mut self.memory, places, b"/dev/console", open::RDWR, 0)?;
-        let description = self.open(node, open::RDWR);
-        for number in 0..3 {
-            if number > 0 {
-                self.descriptions.share(description);
-            }
+    pub fn open_streams(&mut self, descriptors: &mut Descriptors) -> Result<(), Errno> {
+        for (number, is_console) in (0..).zip(self.memory.hardware.are_console()) {
+            let description = if is_console {
+                let places = (Tree::ROOT, Tree::ROOT);
+                let node = self.tree.open(&mut self.memory, places, b"/dev/console", open::RDWR, 0)?;
+                self.open(node, open::RDWR)
+            } else {
+                self.open_outside(number)
+            };
             descriptors.set(number, Some(Descriptor { description, closes_on_exec: false }));
         }
         Ok(())
+    }
+
+    /// Opens a pipe from or to a standard stream outside.
+    fn open_outside(&mut self, stream: u32) -> DescriptionId {
+        let node = self.tree.make_pipe();
+        let (inner, outer) = if stream == 0 { (open::RDONLY, open::WRONLY) } else { (open::WRONLY, open::RDONLY) };
+        let description = self.open(node, inner);
+        self.tree.share(node);
+        self.outside[stream as usize] = Some((node, self.open(node, outer)));
+        description
+    }
+
+    /// Returns the standard stream outside to which a pipe leads.
+    pub(crate) fn stream_of(&self, pipe: NodeId) -> Option<u32> {
+        let streams = (0..).zip(&self.outside);
+        streams
+            .filter_map(|(stream, outside)| Some((stream, outside.as_ref()?.0)))
+            .find(|(_, node)| *node == pipe)
+            .map(|(stream, _)| stream)
+    }
+
+    /// Closes the other ends of pipes from and to outside.
+    pub(crate) fn close_outside(&mut self) {
+        for (_, description) in core::mem::take(&mut self.outside).into_iter().flatten() {
+            self.close(description);
+        }
+    }
+
+    /// Takes input from outside; nothing at its end.
+    pub(crate) fn input(&mut self, bytes: &[u8]) {
+        let Some((node, _)) = self.outside[0] else {
+            self.terminal.input(bytes);
+            return self.waiters.wake(Key::Terminal);
+        };
+        if bytes.is_empty() {
+            if let Some((_, description)) = self.outside[0].take() {
+                self.close(description);
+            }
+        } else if let Some(pipe) = self.tree.pipe_mut(node) {
+            // There is room: input is asked for when the pipe is empty.
+            pipe.write(bytes);
+        }
+        self.waiters.wake(Key::Readable(node));
     }
 
     /// Opens a node that was found, with a user for the open file.

@@ -25,9 +25,11 @@ fn with(offset: usize, bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn files_that_are_no_programs_are_refused() {
     assert_eq!(load(program()), Ok(()));
-    let mistakes: [(&str, Vec<u8>); 12] = [
+    let mistakes: [(&str, Vec<u8>); 14] = [
         ("empty", Vec::new()),
-        ("no magic number", with(0, b"#!/bin/sh\n")),
+        ("no magic number", with(0, b"\x7fELG")),
+        ("a script without a program", with(0, b"#!  \n")),
+        ("an endless first line without a program", [b"#!".to_vec(), vec![b' '; 4000]].concat()),
         ("cut off in the header", program()[..60].to_vec()),
         ("32 bits", with(4, &[1])),
         ("big endian", with(5, &[2])),
@@ -46,6 +48,41 @@ fn files_that_are_no_programs_are_refused() {
     assert_eq!(load(with(64 + 16, &end_of_addresses)), Err(Errno::ENOEXEC), "a segment without an end");
     assert_eq!(load(with(64 + 16, &(1u64 << 47).to_le_bytes())), Err(Errno::ENOMEM), "a segment outside of memory");
     assert_eq!(load(with(120 + 16, &0x20_0000u64.to_le_bytes())), Err(Errno::EEXIST), "segments overlap");
+}
+
+#[test]
+fn scripts_run_the_program_in_their_first_line() {
+    let mut system = system(program(), 2048);
+    let mut add = |path: &[u8], text: &'static [u8]| system.add_file(path, text, 0o755).unwrap();
+    add(b"/tmp/script", b"#! /bin/program \t an argument  \nrest");
+    add(b"/tmp/outer", b"#!/tmp/script");
+    add(b"/tmp/itself", b"#!/tmp/itself\n");
+    add(b"/tmp/missing", b"#!/bin/missing\n");
+    let mut load = |path: &[u8]| {
+        let arguments = [b"name".to_vec(), b"last".to_vec()];
+        let (image, found) = system.load(Tree::ROOT, path, &arguments, &[])?;
+        let (mut space, stack) = (image.space, image.stack);
+        let mut bytes = vec![0; 512];
+        space.read(&mut system.memory, stack, &mut bytes);
+        let word = |index: usize| u64::from_le_bytes(bytes[8 * index..][..8].try_into().unwrap());
+        let count = word(0);
+        let mut strings = Vec::new();
+        for index in 0..count {
+            let mut string = [0; 64];
+            space.read(&mut system.memory, word(1 + index as usize), &mut string);
+            let end = string.iter().position(|byte| *byte == 0).unwrap();
+            strings.push(String::from_utf8(string[..end].to_vec()).unwrap());
+        }
+        space.end(&mut system.memory);
+        Ok((String::from_utf8(found).unwrap(), strings.join("|")))
+    };
+    let program = "/bin/program".to_owned();
+    let arguments = "/bin/program|an argument|/tmp/script|last".to_owned();
+    assert_eq!(load(b"/tmp/script"), Ok((program.clone(), arguments)));
+    let arguments = "/bin/program|an argument|/tmp/script|/tmp/outer|last".to_owned();
+    assert_eq!(load(b"/tmp/outer"), Ok((program, arguments)));
+    assert_eq!(load(b"/tmp/itself"), Err(Errno::ELOOP));
+    assert_eq!(load(b"/tmp/missing"), Err(Errno::ENOENT));
 }
 
 #[test]

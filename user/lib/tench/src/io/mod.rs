@@ -55,6 +55,13 @@ impl Error {
         use tench_protocol::Failure;
         matches!(self, Error::Stream(Failure::Refused(StreamError::Broken) | Failure::Lost(_)))
     }
+
+    /// Returns whether Ctrl-C was typed while the console was read.
+    pub fn is_interrupted(&self) -> bool {
+        use tench_console_interface::Error as ConsoleError;
+        use tench_protocol::Failure;
+        matches!(self, Error::Console(Failure::Refused(ConsoleError::Interrupted)))
+    }
 }
 
 impl fmt::Display for Error {
@@ -198,6 +205,11 @@ pub fn write(bytes: &[u8]) -> Result<(), Error> {
 /// Writes bytes to the standard error output.
 pub fn write_error(bytes: &[u8]) -> Result<(), Error> {
     ERRORS.write(bytes)
+}
+
+/// Returns which of standard input, output and error output are the console.
+pub fn are_console() -> [bool; 3] {
+    [&INPUT, &OUTPUT, &ERRORS].map(|stream| stream.destination() == Destination::Console)
 }
 
 /// Reads from standard input: waits until there are bytes, and returns their number; 0 is the end.

@@ -49,6 +49,13 @@ impl<M: Machine> Caller<'_, M> {
         self.system.tree.pipe_mut(node).ok_or(Errno::EINVAL)
     }
 
+    /// Asks for input if a pipe is where it comes from outside.
+    pub(crate) fn await_outside(&mut self, node: NodeId) {
+        if self.system.stream_of(node) == Some(0) {
+            self.system.memory.hardware.await_input();
+        }
+    }
+
     /// Reads from a pipe what is there; waits if nothing is and somebody could still write.
     pub(crate) fn read_pipe(&mut self, node: NodeId, flags: u32, into: &mut [u8]) -> Result<usize> {
         let pipe = self.pipe(node)?;
@@ -56,6 +63,7 @@ impl<M: Machine> Caller<'_, M> {
             return Ok(0);
         }
         if pipe.is_empty() && pipe.has_writers() {
+            self.await_outside(node);
             if flags & open::NONBLOCK != 0 {
                 return Err(Errno::EAGAIN);
             }
@@ -77,6 +85,11 @@ impl<M: Machine> Caller<'_, M> {
         if !pipe.has_readers() {
             return Err(self.broken_pipe());
         }
+        if let Some(stream) = self.system.stream_of(node) {
+            let written = self.system.memory.hardware.write_outside(stream, from);
+            return written.map_err(|error| if error == Errno::EPIPE { self.broken_pipe() } else { error });
+        }
+        let pipe = self.pipe(node)?;
         if !pipe.has_room(from.len()) {
             if flags & open::NONBLOCK != 0 {
                 return Err(Errno::EAGAIN);

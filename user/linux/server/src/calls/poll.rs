@@ -41,7 +41,11 @@ impl<M: Machine> Caller<'_, M> {
             Kind::Fifo(pipe) => {
                 keys.extend(reads.then_some(Key::Readable(node)));
                 keys.extend(writes.then_some(Key::Writable(node)));
-                pipe_events(pipe, reads, writes)
+                let events = pipe_events(pipe, reads, writes);
+                if events & event::READABLE == 0 && reads {
+                    self.await_outside(node);
+                }
+                events
             }
             Kind::Character(device) if devices::is_terminal(*device) => {
                 keys.push(Key::Terminal);

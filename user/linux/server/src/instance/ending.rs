@@ -136,5 +136,6 @@ impl<M: Machine> Instance<M> {
                 self.processes.remove(id);
             }
         }
+        self.system.close_outside();
     }
 }

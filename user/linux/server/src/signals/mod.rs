@@ -14,6 +14,7 @@ pub const SIGNALS: usize = 64;
 /// Numbers of signals that the personality sends or treats in a special way.
 #[allow(missing_docs, reason = "these are Linux's names without SIG; its manual pages explain them")]
 pub mod number {
+    pub const INT: u32 = 2;
     pub const ILL: u32 = 4;
     pub const BUS: u32 = 7;
     pub const KILL: u32 = 9;

@@ -22,6 +22,8 @@ pub struct Console {
     pub reports: Vec<String>,
     /// Time since the machine started.
     pub time: Duration,
+    /// Which standard streams are a console.
+    pub are_console: [bool; 3],
     /// Whether input is awaited.
     pub awaits_input: bool,
     /// Number of threads that exist.
@@ -135,7 +137,10 @@ impl Machine for Console {
     fn realtime(&self) -> Duration {
         self.time
     }
-    fn write_console(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+    fn are_console(&self) -> [bool; 3] {
+        self.are_console
+    }
+    fn write_outside(&mut self, _: u32, bytes: &[u8]) -> Result<usize, Errno> {
         self.output.extend_from_slice(bytes);
         Ok(bytes.len())
     }
@@ -192,7 +197,7 @@ pub fn system(file: Vec<u8>, pages: usize) -> System<Console> {
     let machine = machine::Machine::memory(pages).hardware;
     let time = Duration::from_secs(1);
     let (output, reports) = (Vec::new(), Vec::new());
-    let console = Console { machine, output, reports, time, awaits_input: false, threads: 0 };
+    let console = Console { machine, output, reports, time, are_console: [true; 3], awaits_input: false, threads: 0 };
     let mut system = System::new(console).unwrap();
     system.add_file(b"/bin/program", file.leak(), 0o755).unwrap();
     system
@@ -201,7 +206,14 @@ pub fn system(file: Vec<u8>, pages: usize) -> System<Console> {
 impl Play {
     /// Returns an instance in which the program has just been started.
     pub fn new(pages: usize) -> Play {
-        let mut instance = Instance::new(system(program(), pages));
+        Play::with_streams(pages, true)
+    }
+
+    /// Returns an instance whose standard streams are a console, or are not.
+    pub fn with_streams(pages: usize, are_console: bool) -> Play {
+        let mut system = system(program(), pages);
+        system.memory.hardware.are_console = [are_console; 3];
+        let mut instance = Instance::new(system);
         instance.start(b"/bin/program", &[b"program".to_vec()], &[b"A=b".to_vec()]).unwrap();
         Play { instance }
     }
