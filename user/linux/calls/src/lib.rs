@@ -16,14 +16,17 @@
 
 extern crate alloc;
 
+mod contents;
 pub mod names;
 pub mod numbers;
 pub mod records;
 mod signature;
 pub mod table;
+mod text;
 mod trace;
 
+pub use contents::Memory;
 pub use signature::{Argument, Outcome, Signature};
 pub use syscalls::Errno;
 pub use syscalls::aarch64::Sysno;
-pub use trace::{Memory, Trace};
+pub use trace::Trace;
