@@ -52,6 +52,10 @@ pub struct RunOptions {
     /// Put a file of this machine into the boot archive (programs under bin/ unless PATH says otherwise).
     #[arg(long, value_name = "HOSTFILE[:PATH]")]
     pub with: Vec<String>,
+    /// Put a tree of files of this machine into the image, for Linux programs: a directory, a Debian package or a tar
+    /// file. Later ones add to earlier ones and replace their files.
+    #[arg(long, value_name = "DIR|FILE.deb|FILE.tar")]
+    pub linux: Vec<PathBuf>,
     /// Count instructions instead of time, so that every run is the same.
     #[arg(long)]
     pub icount: bool,

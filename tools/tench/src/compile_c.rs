@@ -57,8 +57,24 @@ pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<P
     Ok(program)
 }
 
+/// Settings with which a program for Linux is compiled and linked.
+#[derive(Clone, Copy)]
+pub struct ForLinux {
+    compiler: &'static [&'static str],
+    linker: &'static [&'static str],
+}
+
+impl ForLinux {
+    /// A program at fixed addresses.
+    pub const STATIC: ForLinux = ForLinux { compiler: &[], linker: &["-static"] };
+    /// A program that can be anywhere, and loads others.
+    pub const LOADER: ForLinux = ForLinux { compiler: &["-fpie"], linker: &["-pie", "--no-dynamic-linker"] };
+    /// A program that can be anywhere, and which `/lib/loader` loads.
+    pub const LOADED: ForLinux = ForLinux { compiler: &["-fpie"], linker: &["-pie", "--dynamic-linker=/lib/loader"] };
+}
+
 /// Compiles `source` (relative to the root), a program for Linux that needs no C library, into a directory.
-pub fn compile_for_linux(workspace: &Workspace, source: &Path, directory: &Path) -> Result<PathBuf> {
+pub fn compile_for_linux(workspace: &Workspace, source: &Path, directory: &Path, how: ForLinux) -> Result<PathBuf> {
     std::fs::create_dir_all(directory).into_diagnostic().wrap_err("cannot make a directory for C programs")?;
     let program = directory.join(source.file_stem().unwrap_or_default());
     let object = program.with_extension("o");
@@ -67,12 +83,15 @@ pub fn compile_for_linux(workspace: &Workspace, source: &Path, directory: &Path)
     process::run(
         Command::new(clang)
             .current_dir(&workspace.root)
-            .args(["--target=aarch64-linux-gnu", "-std=c17", "-ffreestanding", "-O2", "-Wall", "-Wextra", "-c", "-o"])
+            .args(["--target=aarch64-linux-gnu", "-std=c17", "-ffreestanding", "-O2", "-Wall", "-Wextra"])
+            .args(how.compiler)
+            .args(["-c", "-o"])
             .arg(&object)
             .arg(source),
     )?;
-    let layout = ["-static", "-z", "max-page-size=4096", "-o"];
-    process::run(Command::new(linker).current_dir(&workspace.root).args(layout).arg(&program).arg(&object))?;
+    let mut link = Command::new(linker);
+    link.current_dir(&workspace.root).args(how.linker).args(["-z", "max-page-size=4096", "-o"]);
+    process::run(link.arg(&program).arg(&object))?;
     Ok(program)
 }
 

@@ -18,6 +18,8 @@ type Header = FileHeader64<Endianness>;
 /// Offsets of the fields of an ELF header that say where the section table is.
 const SECTION_TABLE_OFFSET: std::ops::Range<usize> = 0x28..0x30;
 const SECTION_TABLE_COUNTS: std::ops::Range<usize> = 0x3c..0x40;
+/// Offset of the field of an ELF header that says how many program headers there are.
+const PROGRAM_HEADER_COUNT: std::ops::Range<usize> = 0x38..0x3a;
 /// Offset in a program header of the first of its six long fields: offset, two addresses, two sizes, alignment.
 const PROGRAM_HEADER_OFFSET: usize = 8;
 const PAGE: u64 = PAGE_SIZE as u64;
@@ -186,6 +188,33 @@ pub fn lay_out(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(file)
 }
 
+/// Adds read-only contents to an executable that is [laid out](lay_out), as a segment of its own behind the others.
+/// They begin at a page and are filled up with zeros to the next.
+pub fn with_segment(mut file: Vec<u8>, contents: &[u8]) -> Result<Vec<u8>> {
+    let (header, endian) = header(&file)?;
+    let headers = header.program_headers(endian, &*file).into_diagnostic()?;
+    let table_end = header.e_phoff(endian) as usize + size_of_val(headers);
+    let count = header.e_phnum(endian) + 1;
+    let has_content =
+        |one: &&ProgramHeader64<Endianness>| one.p_filesz(endian) > 0 && one.p_type(endian) != elf::PT_PHDR;
+    let first = headers.iter().filter(has_content).map(|one| one.p_offset(endian)).min().unwrap_or(0);
+    let end = headers.iter().map(|one| one.p_vaddr(endian).saturating_add(one.p_memsz(endian))).max().unwrap_or(0);
+    let place = table_end..table_end + size_of::<ProgramHeader64<Endianness>>();
+    if place.end as u64 > first {
+        return Err(miette!("there is no room for another program header"));
+    }
+    let address = end.next_multiple_of(PAGE);
+    file.resize(file.len().next_multiple_of(PAGE_SIZE), 0);
+    let (start, size) = (file.len() as u64, contents.len().next_multiple_of(PAGE_SIZE) as u64);
+    file.extend(contents);
+    file.resize(file.len().next_multiple_of(PAGE_SIZE), 0);
+    let words = [start, address, address, size, size, PAGE].map(u64::to_le_bytes).concat();
+    let added = [&elf::PT_LOAD.to_le_bytes()[..], &elf::PF_R.to_le_bytes(), &words].concat();
+    file[place].copy_from_slice(&added);
+    file[PROGRAM_HEADER_COUNT].copy_from_slice(&count.to_le_bytes());
+    Ok(file)
+}
+
 /// Returns the address of a function of an executable.
 pub fn function(path: &Path, name: &str) -> Result<u64> {
     let bytes = workspace::read_file(path)?;
@@ -288,6 +317,23 @@ pub mod tests {
             (0..4).map(|n| u64::from_le_bytes(laid_out[64 + n * 56 + 8..][..8].try_into().unwrap())).collect();
         assert_eq!(offsets, [0x1000, 0x2000, 0x4010, 0x1010]);
         assert_eq!(laid_out.len(), 0x4014, "nothing follows");
+    }
+
+    #[test]
+    fn contents_are_added_as_a_segment() {
+        let file = lay_out(&tench_corpus::good::Movable::new().write()).unwrap();
+        let before = Executable::parse(&file).unwrap();
+        let contents = [7; PAGE_SIZE + 1];
+        let more = with_segment(file, &contents).unwrap();
+        let program = Program::parse(&more).unwrap();
+        let last = program.segments.last().unwrap();
+        assert_eq!((last.lead, last.size, last.flags), (0, 2 * PAGE, MapFlags::READ));
+        assert_eq!((&last.contents[..PAGE_SIZE + 1], last.contents.len()), (&contents[..], 2 * PAGE_SIZE));
+        assert_eq!((last.contents.as_ptr().addr() - more.as_ptr().addr()) % PAGE_SIZE, 0);
+        let after = Executable::parse(&more).unwrap();
+        assert_eq!(after.segments[..after.segments.len() - 1], before.segments, "the others are as before");
+        // A table that other contents follow at once has no room.
+        assert!(with_segment(executable(0, &[(0, elf::PF_R, b"x", 1)]), &contents).is_err());
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod image;
 mod interfaces;
 mod kernel_text;
 mod lab;
+mod linux;
 mod meter;
 mod piped;
 mod prepare;

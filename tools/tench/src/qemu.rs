@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::process::Command;
 
+use miette::{IntoDiagnostic, Result, miette};
+
 use crate::prepare::BootFiles;
 use crate::toolchain;
 
@@ -61,7 +63,47 @@ pub enum Serial {
     Pipe,
 }
 
+/// Bytes of memory before the RAM disk: half of the machine's, and at most this.
+const BEFORE_DISK: u64 = 128 << 20;
+/// Bytes of memory that the system needs beside its RAM disk, at least.
+const BESIDE_DISK: u64 = 16 << 20;
+
+/// Returns the number of bytes that a size means, as QEMU writes it, or nothing if QEMU is to say what is wrong.
+fn bytes(size: &str) -> Option<u64> {
+    let digits = size.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let shift = match size[digits.len()..].to_ascii_uppercase().as_str() {
+        "K" => 10,
+        "" | "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
 impl Machine {
+    /// Fails if the machine does not have enough memory for the RAM disk.
+    pub fn check(&self, files: &BootFiles) -> Result<()> {
+        let disk = std::fs::metadata(&files.ram_disk).into_diagnostic()?.len();
+        self.check_size(disk)
+    }
+
+    fn check_size(&self, disk: u64) -> Result<()> {
+        let Some(memory) = bytes(&self.memory) else { return Ok(()) };
+        let room = (memory - BEFORE_DISK.min(memory / 2)).saturating_sub(BESIDE_DISK);
+        if disk <= room {
+            return Ok(());
+        }
+        let needed = disk + BESIDE_DISK + BEFORE_DISK;
+        Err(miette!(
+            help = format!("--memory {}M is enough to start it", needed.div_ceil(1 << 20)),
+            "the image has {} MiB, and a machine with --memory {} has room for {}",
+            disk.div_ceil(1 << 20),
+            self.memory,
+            room >> 20
+        ))
+    }
+
     /// Returns the command that boots these files. The guest ends it: through semihosting, which makes its status the
     /// command's, or else through the machine's firmware, with status 0.
     pub fn command(&self, files: &BootFiles, serial: Serial) -> Command {
@@ -91,5 +133,23 @@ impl Machine {
             command.args(["-s", "-S"]);
         }
         command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_that_is_too_large_for_the_machine_is_refused() {
+        let machine = |memory: &str| Machine { memory: memory.into(), ..Machine::default() };
+        let check = |memory: &str, disk: u64| machine(memory).check_size(disk).map_err(|error| error.to_string());
+        assert_eq!(check("1G", 800 << 20), Ok(()));
+        assert_eq!(check("128M", 48 << 20), Ok(()));
+        let expected = "the image has 49 MiB, and a machine with --memory 128M has room for 48";
+        assert_eq!(check("128M", (48 << 20) + 1), Err(expected.into()));
+        assert!(check("64", 48 << 20).is_err() && check("65536k", 48 << 20).is_err());
+        assert!(check("193", 48 << 20).is_ok(), "the advice is enough");
+        assert_eq!(check("much", 1 << 40), Ok(()), "the emulator says what is wrong with that");
     }
 }

@@ -10,6 +10,7 @@ use miette::{IntoDiagnostic, Result, WrapErr, miette};
 
 use crate::build::Build;
 use crate::cli::RunOptions;
+use crate::linux;
 use crate::piped;
 use crate::prepare;
 use crate::process;
@@ -30,9 +31,11 @@ pub fn run(workspace: &Workspace, options: &RunOptions) -> Result<u8> {
         None => None,
         Some(file) => Some(script::parse(&read_script(file)?)?),
     };
+    // Before anything is built, which may take long.
+    let linux = linux::pack(&options.linux)?;
     let build = Build::new(workspace, &packages, &[&system])?;
     let build = build.with_kernel(workspace, &packages, &system, options.kernel)?;
-    let files = prepare::prepare(workspace, &build, &system, &options.system, &options.with)?;
+    let files = prepare::prepare(workspace, &build, &system, &options.system, &options.with, linux.as_deref())?;
     let symbols = build.symbols(workspace, &system, &files)?;
     let machine = Machine {
         cores: options.cores,
@@ -43,6 +46,7 @@ pub fn run(workspace: &Workspace, options: &RunOptions) -> Result<u8> {
         seed: options.seed.unwrap_or_else(fresh_seed),
         ..Machine::default()
     };
+    machine.check(&files)?;
     if options.seed.is_none() {
         eprintln!("addresses are chosen from --seed {}", machine.seed);
     }

@@ -55,6 +55,7 @@ use crate::build::Build;
 use crate::check::Check;
 use crate::cli::TestOptions;
 use crate::lab;
+use crate::linux;
 use crate::prepare::{self, BootFiles};
 use crate::system::{Packages, System};
 use crate::workspace::Workspace;
@@ -214,7 +215,14 @@ impl Target<'_> {
 
     /// Writes the boot files of a system, with further host files in the archive, over the worker's last ones.
     pub fn prepare(&self, build: &Build, system: &System, with: &[String]) -> Result<BootFiles> {
-        prepare::prepare(self.workspace, build, system, &self.label, with)
+        prepare::prepare(self.workspace, build, system, &self.label, with, None)
+    }
+
+    /// Writes the boot files of a system like [`prepare`](Self::prepare), with a tree of files in which the programs of
+    /// `tests/linux` are.
+    pub fn prepare_linux_tree(&self, build: &Build, system: &System) -> Result<BootFiles> {
+        let packed = linux::pack(&[prepare::linux_tree(self.workspace, &self.label)?])?;
+        prepare::prepare(self.workspace, build, system, &self.label, &[], packed.as_deref())
     }
 
     /// Writes programs that must be refused, and valid ones beside them; returns them as arguments for

@@ -5,12 +5,12 @@
 //! `# status: 3`; without them the machine is the usual one with counted instructions, and the status 0. `# kernel:
 //! NAME` boots another kernel than the usual one ([`Kernel`]), `# system: fixtures` another system description, and `#
 //! archive: broken` adds files to the boot archive that are not valid programs, `# archive: linux` the programs of
-//! `tests/linux`. `# also with cores: 2 4` plays the
-//! session again on machines with so many cores, as `NAME/2-cores` and `NAME/4-cores`: it must be the same, except for
-//! lines that end with `monitor`, which lists of programs have there. `# also in parallel` plays it again, as
-//! `NAME/parallel`, in real time and with a thread of the emulator for each core, where what the cores do at the same
-//! time comes in another order in each run. `seed=N` among the settings of the machine chooses other addresses in each
-//! process, and `idle=real` lets time pass while the machine is idle, for sessions in which a program waits in the
+//! `tests/linux`, and `# archive: linux-tree` these in a tree of files for Linux programs. `# also with cores: 2 4`
+//! plays the session again on machines with so many cores, as `NAME/2-cores` and `NAME/4-cores`: it must be the same,
+//! except for lines that end with `monitor`, which lists of programs have there. `# also in parallel` plays it again,
+//! as `NAME/parallel`, in real time and with a thread of the emulator for each core, where what the cores do at the
+//! same time comes in another order in each run. `seed=N` among the settings of the machine chooses other addresses in
+//! each process, and `idle=real` lets time pass while the machine is idle, for sessions in which a program waits in the
 //! background.
 
 use std::path::PathBuf;
@@ -90,6 +90,8 @@ enum Further {
     Broken,
     /// The programs of `tests/linux`.
     Linux,
+    /// The programs of `tests/linux` in a tree of files for Linux programs.
+    LinuxTree,
 }
 
 /// Content of a scenario's file.
@@ -142,7 +144,13 @@ impl<'t> Plan<'t> {
                 match files.trim() {
                     tench_corpus::DIRECTORY => plan.archive = Further::Broken,
                     prepare::LINUX => plan.archive = Further::Linux,
-                    other => return Err(miette!(help = "allowed: broken, linux", "`{other}` is no set of files")),
+                    prepare::LINUX_TREE => plan.archive = Further::LinuxTree,
+                    other => {
+                        return Err(miette!(
+                            help = "allowed: broken, linux, linux-tree",
+                            "`{other}` is no set of files"
+                        ));
+                    }
                 }
             } else if let Some(status) = line.strip_prefix("# status:") {
                 plan.status = status.trim().parse().map_err(|_| miette!("`{line}` names no status from 0 to 255"))?;
@@ -195,12 +203,12 @@ impl Scenario {
         let steps = if script.is_file() { script::parse(&workspace::read_text(&script)?)? } else { plan.steps() };
         let (system, build) = target.get(self.system)?;
         let build = &build.clone().with_kernel(target.workspace, target.packages()?, &system, plan.kernel)?;
-        let with = match plan.archive {
-            Further::Nothing => Vec::new(),
-            Further::Broken => target.corpus()?,
-            Further::Linux => target.linux_programs()?,
+        let files = match plan.archive {
+            Further::Nothing => target.prepare(build, &system, &[])?,
+            Further::Broken => target.prepare(build, &system, &target.corpus()?)?,
+            Further::Linux => target.prepare(build, &system, &target.linux_programs()?)?,
+            Further::LinuxTree => target.prepare_linux_tree(build, &system)?,
         };
-        let files = target.prepare(build, &system, &with)?;
         let mut symbols = build.symbols(target.workspace, &system, &files)?;
         // Symbols help a person, but source lines move, so symbols are not compared.
         let mut explained = Vec::new();

@@ -15,7 +15,12 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use tench_linux_calls::records::{u16_at, u32_at, u64_at};
+use elf::abi::{EM_AARCH64, ET_DYN, ET_EXEC, PF_R, PF_W, PF_X, PT_INTERP, PT_LOAD};
+use elf::endian::LittleEndian;
+use elf::file::{Class, FileHeader, parse_ident};
+use elf::parse::ParseAt;
+use elf::segment::ProgramHeader;
+use tench_linux_files::MAX_PATH;
 use tench_linux_memory::{
     Backing, Errno, Hardware, MapRequest, Memory, ObjectId, PAGE_SIZE, Placement, Rights, Space, round_up,
 };
@@ -68,29 +73,13 @@ pub const TRAMPOLINE: u64 = TOP;
 /// That code: `mov x8, #139` (`rt_sigreturn`), `svc #0`.
 pub static TRAMPOLINE_CODE: &[u8] = &[0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
 
-/// The head of an ELF file.
-struct Header {
-    is_movable: bool,
-    entry: u64,
-    program_headers: u64,
-    count: u16,
-}
-
-/// A program header.
-#[derive(Clone, Copy)]
-struct Segment {
-    kind: u32,
-    flags: u32,
-    offset: u64,
-    address: u64,
-    file_size: u64,
-    memory_size: u64,
-}
-
-const LOAD: u32 = 1;
-const INTERPRETER: u32 = 3;
+/// Size in bytes of the part of an ELF file's header that says how to read the rest, and of the header.
+const IDENTIFICATION_SIZE: usize = 16;
 const HEADER_SIZE: usize = 64;
+/// Size of a program header in bytes.
 const SEGMENT_SIZE: usize = 56;
+/// The largest alignment that a file that can be anywhere gets, in bytes.
+const MAX_ALIGNMENT: u64 = 2 << 20;
 
 /// Where a file was loaded.
 struct Loaded {
@@ -112,30 +101,48 @@ fn read<H: Hardware>(memory: &mut Memory<H>, object: ObjectId, offset: u64, leng
     if count < length { Err(Errno::ENOEXEC) } else { Ok(bytes) }
 }
 
-fn header<H: Hardware>(memory: &mut Memory<H>, object: ObjectId) -> Result<Header, Errno> {
+fn header<H: Hardware>(memory: &mut Memory<H>, object: ObjectId) -> Result<FileHeader<LittleEndian>, Errno> {
     let bytes = read(memory, object, 0, HEADER_SIZE)?;
-    // 64 bits, little endian, version 1.
-    let is_elf = bytes.starts_with(b"\x7fELF\x02\x01\x01");
-    let (kind, machine) = (u16_at(&bytes, 16), u16_at(&bytes, 18));
-    let is_program = (kind == 2 || kind == 3) && machine == 183 && u16_at(&bytes, 54) as usize == SEGMENT_SIZE;
-    if !is_elf || !is_program {
-        return Err(Errno::ENOEXEC);
-    }
-    let (entry, program_headers, count) = (u64_at(&bytes, 24), u64_at(&bytes, 32), u16_at(&bytes, 56));
-    Ok(Header { is_movable: kind == 3, entry, program_headers, count })
+    let (identification, rest) = bytes.split_at(IDENTIFICATION_SIZE);
+    let identification = parse_ident::<LittleEndian>(identification).map_err(|_| Errno::ENOEXEC)?;
+    let is_wide = identification.1 == Class::ELF64;
+    let header = is_wide.then(|| FileHeader::parse_tail(identification, rest).ok()).flatten();
+    let header = header.ok_or(Errno::ENOEXEC)?;
+    let is_program = matches!(header.e_type, ET_EXEC | ET_DYN) && header.e_machine == EM_AARCH64;
+    if is_program && usize::from(header.e_phentsize) == SEGMENT_SIZE { Ok(header) } else { Err(Errno::ENOEXEC) }
 }
 
-fn segments<H: Hardware>(memory: &mut Memory<H>, object: ObjectId, header: &Header) -> Result<Vec<Segment>, Errno> {
-    let bytes = read(memory, object, header.program_headers, header.count as usize * SEGMENT_SIZE)?;
-    let segment = |record: &[u8]| Segment {
-        kind: u32_at(record, 0),
-        flags: u32_at(record, 4),
-        offset: u64_at(record, 8),
-        address: u64_at(record, 16),
-        file_size: u64_at(record, 32),
-        memory_size: u64_at(record, 40),
+fn segments<H: Hardware>(
+    memory: &mut Memory<H>,
+    object: ObjectId,
+    header: &FileHeader<LittleEndian>,
+) -> Result<Vec<ProgramHeader>, Errno> {
+    let bytes = read(memory, object, header.e_phoff, usize::from(header.e_phnum) * SEGMENT_SIZE)?;
+    let segment = |record| ProgramHeader::parse_at(LittleEndian, Class::ELF64, &mut 0, record);
+    bytes.chunks_exact(SEGMENT_SIZE).map(|record| segment(record).map_err(|_| Errno::ENOEXEC)).collect()
+}
+
+/// Returns the number that is added to the addresses of a file that can be anywhere: so that it begins at `place` if
+/// that is given and free, or else as high as possible, and is aligned as its segments ask for.
+fn base<H: Hardware>(
+    space: &Space<H>,
+    segments: &[ProgramHeader],
+    (first, last): (u64, u64),
+    place: Option<u64>,
+) -> Result<u64, Errno> {
+    let alignments = segments.iter().filter(|segment| segment.p_type == PT_LOAD).map(|segment| segment.p_align);
+    let wanted = alignments.filter(|alignment| alignment.is_power_of_two()).max().unwrap_or(PAGE_SIZE);
+    let alignment = wanted.clamp(PAGE_SIZE, MAX_ALIGNMENT);
+    let (lead, length) = (first % alignment, last - first);
+    let is_free = |place: &u64| space.areas().within(*place..place.saturating_add(lead + length)).next().is_none();
+    let start = match place.filter(is_free) {
+        Some(place) => place,
+        None => {
+            let length = length.checked_add(2 * alignment).ok_or(Errno::ENOMEM)?;
+            space.areas().find_free(length, ARENA).ok_or(Errno::ENOMEM)?.next_multiple_of(alignment)
+        }
     };
-    Ok(bytes.chunks_exact(SEGMENT_SIZE).map(segment).collect())
+    Ok((start + lead).wrapping_sub(first))
 }
 
 /// Maps a file's segments.
@@ -143,53 +150,48 @@ fn load<H: Hardware>(
     memory: &mut Memory<H>,
     space: &mut Space<H>,
     object: ObjectId,
-    place: u64,
+    place: Option<u64>,
 ) -> Result<Loaded, Errno> {
     let header = header(memory, object)?;
     let segments = segments(memory, object, &header)?;
-    let loads = || segments.iter().filter(|segment| segment.kind == LOAD);
-    let first = loads().map(|segment| segment.address).min().ok_or(Errno::ENOEXEC)? & !(PAGE_SIZE - 1);
-    let ends = loads().map(|segment| segment.address.checked_add(segment.memory_size).and_then(round_up));
+    let loads = || segments.iter().filter(|segment| segment.p_type == PT_LOAD);
+    let first = loads().map(|segment| segment.p_vaddr).min().ok_or(Errno::ENOEXEC)? & !(PAGE_SIZE - 1);
+    let ends = loads().map(|segment| segment.p_vaddr.checked_add(segment.p_memsz).and_then(round_up));
     let last = ends.collect::<Option<Vec<u64>>>().and_then(|ends| ends.into_iter().max()).ok_or(Errno::ENOEXEC)?;
-    let base = if header.is_movable {
-        let length = last - first;
-        let start = if space.areas().within(place..place.saturating_add(length)).next().is_none() {
-            place
-        } else {
-            space.areas().find_free(length, ARENA).ok_or(Errno::ENOMEM)?
-        };
-        start.wrapping_sub(first)
-    } else {
-        0
-    };
+    let base = if header.e_type == ET_DYN { base(space, &segments, (first, last), place)? } else { 0 };
     for segment in loads() {
         map_segment(memory, space, object, segment, base)?;
     }
-    let in_memory = loads().find(|segment| {
-        segment.offset <= header.program_headers && header.program_headers - segment.offset < segment.file_size
-    });
-    let program_headers = in_memory
-        .map_or(0, |segment| base.wrapping_add(segment.address).wrapping_add(header.program_headers - segment.offset));
-    let interpreter = match segments.iter().find(|segment| segment.kind == INTERPRETER) {
-        Some(segment) if segment.file_size <= 4096 => {
-            let mut path = read(memory, object, segment.offset, segment.file_size as usize)?;
-            path.retain(|byte| *byte != 0);
-            Some(path)
-        }
-        Some(_) => return Err(Errno::ENOEXEC),
-        None => None,
-    };
-    let entry = base.wrapping_add(header.entry);
-    let end = base.wrapping_add(last);
-    Ok(Loaded { base, entry, program_headers, count: header.count, end, interpreter })
+    let table = header.e_phoff;
+    let in_memory = loads().find(|segment| segment.p_offset <= table && table - segment.p_offset < segment.p_filesz);
+    let program_headers =
+        in_memory.map_or(0, |segment| base.wrapping_add(segment.p_vaddr).wrapping_add(table - segment.p_offset));
+    let interpreter = interpreter(memory, object, &segments)?;
+    let entry = base.wrapping_add(header.e_entry);
+    Ok(Loaded { base, entry, program_headers, count: header.e_phnum, end: base.wrapping_add(last), interpreter })
+}
+
+/// Returns the path of the program that is to load the rest of a file, if the file names one.
+fn interpreter<H: Hardware>(
+    memory: &mut Memory<H>,
+    object: ObjectId,
+    segments: &[ProgramHeader],
+) -> Result<Option<Vec<u8>>, Errno> {
+    let Some(segment) = segments.iter().find(|segment| segment.p_type == PT_INTERP) else { return Ok(None) };
+    if segment.p_filesz > MAX_PATH as u64 + 1 {
+        return Err(Errno::ENOEXEC);
+    }
+    let mut path = read(memory, object, segment.p_offset, segment.p_filesz as usize)?;
+    // A zero ends it.
+    if path.pop() != Some(0) || path.is_empty() || path.contains(&0) { Err(Errno::ENOEXEC) } else { Ok(Some(path)) }
 }
 
 /// Returns the rights of a segment.
 fn rights(flags: u32) -> Rights {
     let mut rights = Rights::empty();
-    rights.set(Rights::EXECUTE, flags & 1 != 0);
-    rights.set(Rights::WRITE, flags & 2 != 0);
-    rights.set(Rights::READ, flags != 0);
+    rights.set(Rights::EXECUTE, flags & PF_X != 0);
+    rights.set(Rights::WRITE, flags & PF_W != 0);
+    rights.set(Rights::READ, flags & (PF_R | PF_W | PF_X) != 0);
     rights
 }
 
@@ -197,16 +199,17 @@ fn map_segment<H: Hardware>(
     memory: &mut Memory<H>,
     space: &mut Space<H>,
     object: ObjectId,
-    segment: &Segment,
+    segment: &ProgramHeader,
     base: u64,
 ) -> Result<(), Errno> {
-    let Segment { flags, offset, address, file_size, memory_size, .. } = *segment;
+    let (address, offset, memory_size, file_size) =
+        (segment.p_vaddr, segment.p_offset, segment.p_memsz, segment.p_filesz);
     if file_size > memory_size || address % PAGE_SIZE != offset % PAGE_SIZE {
         return Err(Errno::ENOEXEC);
     }
     let within = address % PAGE_SIZE;
     let start = base.wrapping_add(address - within);
-    let (rights, allowed) = (rights(flags), Rights::all());
+    let (rights, allowed) = (rights(segment.p_flags), Rights::all());
     let request = MapRequest {
         placement: Placement::FixedIfFree(start),
         length: within + file_size,
@@ -298,12 +301,11 @@ impl<H: Hardware> Image<H> {
         start: &Start<'_>,
         open: impl FnOnce(&[u8]) -> Result<ObjectId, Errno>,
     ) -> Result<(u64, u64, u64), Errno> {
-        let program = load(memory, space, object, PROGRAM)?;
+        let program = load(memory, space, object, Some(PROGRAM))?;
         let loader = match &program.interpreter {
             Some(path) => {
                 let object = open(path)?;
-                let place = space.areas().find_free(32 << 20, ARENA).ok_or(Errno::ENOMEM)?;
-                Some(load(memory, space, object, place)?)
+                Some(load(memory, space, object, None)?)
             }
             None => None,
         };

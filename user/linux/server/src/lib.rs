@@ -17,6 +17,7 @@ pub mod devices;
 pub mod exec;
 mod instance;
 pub mod options;
+pub mod packed;
 pub mod process;
 pub mod signals;
 pub mod system;

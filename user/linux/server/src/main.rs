@@ -6,6 +6,7 @@ extern crate alloc;
 
 mod console;
 mod machine;
+mod segment;
 mod serve;
 mod threads;
 
@@ -15,16 +16,18 @@ use alloc::vec::Vec;
 
 use tench::fs;
 use tench_linux::options::{Options, USAGE};
+use tench_linux::packed::{SEARCHED, from_root};
 use tench_linux::{Fault, Instance, Status, System};
-use tench_linux_files::Errno;
+use tench_linux_files::{Errno, Last, Tree};
 use tench_linux_memory::Access;
+use tench_linux_packed::Packed;
 
 use machine::Kernel;
 
 tench::entry!(main);
 
-/// The environment of the first program.
-const ENVIRONMENT: [&str; 4] = ["PATH=/usr/bin:/bin", "HOME=/root", "TERM=linux", "PWD=/"];
+/// The environment of the first program, beside `PATH`.
+const ENVIRONMENT: [&str; 3] = ["HOME=/root", "TERM=linux", "PWD=/"];
 
 fn main() -> Result<(), String> {
     if tench::process::help(USAGE) {
@@ -34,17 +37,25 @@ fn main() -> Result<(), String> {
     let machine = Kernel::new().map_err(|error| format!("what every instance needs: {error}"))?;
     let mut system = System::new(machine).map_err(|error| problem("the first files", error))?;
     (system.traces, system.is_quiet) = (options.traces, options.is_quiet);
-    let contents = fs::read(&options.program).map_err(|error| format!("{}: {error}", options.program))?;
-    let path = if options.program.starts_with('/') { options.program.clone() } else { format!("/{}", options.program) };
-    system.add_file(path.as_bytes(), contents.leak(), 0o755).map_err(|error| problem(&path, error))?;
-    let environment: Vec<Vec<u8>> = ENVIRONMENT.iter().map(|variable| variable.as_bytes().to_vec()).collect();
+    if let Some(bytes) = segment::packed() {
+        let defect = |defect| format!("the files of ./tench run --linux: {defect}; build the image again");
+        let added = system.add_packed(&Packed::parse(bytes).map_err(defect)?);
+        added.map_err(|bad| {
+            let error = bad.error.name().unwrap_or("an unknown error");
+            format!("the files of ./tench run --linux: {}: {error}", String::from_utf8_lossy(&bad.path))
+        })?;
+    }
+    let path = find(&mut system, &options.program)?;
+    let name = String::from_utf8_lossy(&path).into_owned();
+    let mut environment: Vec<Vec<u8>> = ENVIRONMENT.iter().map(|variable| variable.as_bytes().to_vec()).collect();
+    environment.push([b"PATH=", SEARCHED].concat());
     let mut instance = Instance::new(system);
-    instance.start(path.as_bytes(), &options.arguments, &environment).map_err(|error| problem(&path, error))?;
+    instance.start(&path, &options.arguments, &environment).map_err(|error| problem(&name, error))?;
     serve::run(&mut instance)?;
     match instance.status() {
         Some((Status::Exited(code), _)) => tench::exit(code.into()),
         Some((Status::Killed(signal), fault)) => {
-            let name = path.rsplit('/').next().unwrap_or(&path);
+            let name = name.rsplit('/').next().unwrap_or(&name);
             tench::eprintln!("linux: {name} ended by {}{}", signal_name(signal), explanation(fault));
             tench::exit(128 + signal.cast_signed())
         }
@@ -72,10 +83,26 @@ fn explanation(fault: Option<Fault>) -> String {
     }
 }
 
+/// Returns the path of the program with a name, among the files of Linux programs. It is copied there from Tench's
+/// files if it is only among those.
+fn find(system: &mut System<Kernel>, name: &str) -> Result<Vec<u8>, String> {
+    if let Some(path) = system.find_program(name.as_bytes()) {
+        return Ok(path);
+    }
+    let path = from_root(name.as_bytes());
+    if name.contains('/') && system.tree.find((Tree::ROOT, Tree::ROOT), &path, Last::Follow).is_ok() {
+        return Err(problem(name, Errno::EACCES));
+    }
+    let contents = fs::read(name).map_err(|error| format!("{name}: {error}"))?;
+    let added = system.add_file(&path, contents.leak(), 0o755);
+    added.map(|()| path).map_err(|error| problem(name, error))
+}
+
 /// Returns the sentence for an error before the program runs.
 fn problem(what: &str, error: Errno) -> String {
     let text = match error {
         Errno::ENOEXEC => "it is no program for Linux on AArch64",
+        Errno::EACCES => "nobody may execute it",
         Errno::ENOENT => "the program that loads it does not exist",
         Errno::ENOMEM => "there is not enough memory",
         other => other.name().unwrap_or("an unknown error"),

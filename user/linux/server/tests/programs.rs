@@ -128,3 +128,60 @@ fn there_may_be_too_little_memory() {
     }
     assert!(enough);
 }
+
+/// Returns a file that can be anywhere, and asks for a multiple of 64 KiB. `path` is that of the program which is to
+/// load the rest, if there is one.
+fn movable(path: Option<&[u8]>) -> Vec<u8> {
+    let mut file = program();
+    file[16] = 3;
+    let alignment = 0x1_0000u64.to_le_bytes();
+    for (index, address) in [(0, 0u64), (1, 0x1000)] {
+        let segment = 64 + 56 * index;
+        file[segment + 16..segment + 24].copy_from_slice(&address.to_le_bytes());
+        file[segment + 48..segment + 56].copy_from_slice(&alignment);
+    }
+    file[24..32].copy_from_slice(&0x100u64.to_le_bytes());
+    if let Some(path) = path {
+        file[56] = 3;
+        let segment = 64 + 56 * 2;
+        file[segment..segment + 4].copy_from_slice(&3u32.to_le_bytes());
+        file[segment + 8..segment + 16].copy_from_slice(&0x800u64.to_le_bytes());
+        file[segment + 32..segment + 40].copy_from_slice(&(path.len() as u64).to_le_bytes());
+        file[0x800..0x800 + path.len()].copy_from_slice(path);
+    }
+    file
+}
+
+#[test]
+fn a_program_is_loaded_with_the_one_that_loads_the_rest() {
+    let mut system = system(movable(Some(b"/lib/loader\0")), 4096);
+    system.add_file(b"/lib/loader", movable(None).leak(), 0o755).unwrap();
+    let (mut image, _) = system.load(Tree::ROOT, b"/bin/program", &[], &[]).unwrap();
+    let program = 0x5555_5555_0000;
+    assert_eq!(image.heap, program + 0x6000, "the heap lies behind the program");
+    let base = image.entry - 0x100;
+    assert!(base > program && base.is_multiple_of(0x1_0000), "the other begins, where it wants to be: {base:#x}");
+    let mut words = [0; 8 * (3 + 2 * 20)];
+    assert_eq!(image.space.read(&mut system.memory, image.stack, &mut words), words.len());
+    let words: Vec<u64> = words.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+    // There are neither arguments nor an environment: three zeros come before the pairs.
+    let value = |kind: u64| words[3..].chunks(2).find(|pair| pair[0] == kind).map(|pair| pair[1]);
+    assert_eq!((value(3), value(5)), (Some(program + 64), Some(3)), "program headers");
+    assert_eq!((value(7), value(9)), (Some(base), Some(program + 0x100)), "the loader's base, the program's entry");
+    image.space.end(&mut system.memory);
+    system.memory.check(core::iter::empty()).unwrap();
+}
+
+#[test]
+fn a_bad_path_of_the_program_that_loads_the_rest_is_refused() {
+    let long = [&[b'x'; 4097][..], b"\0"].concat();
+    let mut too_long = movable(Some(b"/lib/loader\0"));
+    let segment = 64 + 56 * 2;
+    too_long[segment + 32..segment + 40].copy_from_slice(&(long.len() as u64).to_le_bytes());
+    assert_eq!(load(too_long), Err(Errno::ENOEXEC));
+    for path in [&b"/lib/loader"[..], b"\0", b"", b"/lib\0x\0"] {
+        assert_eq!(load(movable(Some(path))), Err(Errno::ENOEXEC), "{path:?}");
+    }
+    assert_eq!(load(movable(Some(b"/lib/loader\0"))), Err(Errno::ENOENT));
+    assert_eq!(load(movable(Some(b"/tmp\0"))), Err(Errno::EACCES));
+}
