@@ -293,11 +293,16 @@ static void children(void) {
 
 static void stops(void) {
     int status = 0;
+    struct time moment = {0, 5000000};
     number child = fork();
     if (child == 0) {
         for (;;)
             call(SCHED_YIELD, 0, 0, 0, 0, 0, 0);
     }
+    call(KILL, child, SIGTSTP, 0, 0, 0, 0);
+    call(NANOSLEEP, (number)&moment, 0, 0, 0, 0, 0);
+    show("nobody would let it go on", call(WAIT4, child, (number)&status, WUNTRACED | WNOHANG, 0, 0, 0));
+    call(SETPGID, child, child, 0, 0, 0, 0);
     show("stop", call(KILL, child, SIGSTOP, 0, 0, 0, 0));
     show("it stopped", call(WAIT4, child, (number)&status, WUNTRACED, 0, 0, 0) == child);
     show("status", status);

@@ -32,6 +32,10 @@ pub enum Command {
     /// Replay allocation traces on this machine, under any policy.
     #[command(subcommand)]
     Memlab(MemlabCommand),
+    /// Run a static program for Linux on Debian's kernel, in the same emulated machine.
+    ///
+    /// The kernel comes from Debian's archive and is kept. The command's status is the program's.
+    LinuxPeer(LinuxPeerOptions),
     /// Write the C headers and the pages of the manual that are generated from interfaces.
     Interfaces(InterfacesOptions),
     /// Say what is installed, what is missing, and what to do about it.
@@ -131,6 +135,29 @@ pub struct LabOptions {
     /// With `--instructions`: seed of the random numbers.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "instructions")]
     pub seed: u64,
+}
+
+#[derive(Args)]
+pub struct LinuxPeerOptions {
+    /// A program of tests/linux by its name, or a file of this machine; and its arguments. With --record or --check:
+    /// names from tests/linux/golden.toml, or none for all.
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+    /// Write what programs print on Linux into tests/linux/golden/.
+    #[arg(long)]
+    pub record: bool,
+    /// Compare what programs print on Linux with tests/linux/golden/.
+    #[arg(long, conflicts_with = "record")]
+    pub check: bool,
+    /// Measure what calls cost on Linux, and write lab/linux.json.
+    #[arg(long, conflicts_with_all = ["record", "check", "words"])]
+    pub record_figures: bool,
+    /// Measure what calls cost on Linux, and compare with lab/linux.json.
+    #[arg(long, conflicts_with_all = ["record", "check", "words", "record_figures"])]
+    pub check_figures: bool,
+    /// Further parameters for the kernel, such as "nokaslr mitigations=off".
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub parameters: String,
 }
 
 #[derive(Args)]

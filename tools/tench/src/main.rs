@@ -11,6 +11,7 @@
 //!                                                        └─ lab      everything that is measured
 //! a trace of allocations ── memlab                          what a policy loses, without a target
 //! traits of servers ─────── interfaces                      headers for C, pages of the manual
+//! Debian's archive ──────── peer                            what a program does on Linux itself
 //! ```
 //! `console` reads the memory of a running machine. `workspace` knows where files are, `process` starts other programs,
 //! `cli` defines the command line.
@@ -32,6 +33,7 @@ mod kernel_text;
 mod lab;
 mod linux;
 mod meter;
+mod peer;
 mod piped;
 mod prepare;
 mod process;
@@ -44,6 +46,7 @@ mod symbols;
 mod system;
 mod test;
 mod toolchain;
+mod transcript;
 mod workspace;
 
 use clap::Parser;
@@ -60,6 +63,7 @@ fn main() -> std::process::ExitCode {
             Command::Check => check::run(&workspace),
             Command::Lab(options) => lab::run(&workspace, &options),
             Command::Memlab(command) => lab::memlab::run(&command),
+            Command::LinuxPeer(options) => peer::run(&workspace, &options),
             Command::Interfaces(options) => interfaces::run(&workspace, &options),
             Command::Doctor => doctor::run(&workspace),
         },

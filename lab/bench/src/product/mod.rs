@@ -18,4 +18,5 @@ pub mod soak;
 pub mod spawn;
 pub mod spawn_kill;
 pub mod stubs;
+pub mod syscall;
 pub mod threads;

@@ -193,6 +193,33 @@ pub const CORES_TARGETS: &[(&str, f64)] = &[
     ("work_percent", 102.0),
 ];
 
+/// Targets for the calls, faults and signals of Linux programs, in percent of Linux's.
+pub const SYSCALL_TARGETS: &[(&str, f64)] = &[
+    ("getppid_percent", 70.0),
+    ("sigprocmask_percent", 70.0),
+    ("fcntl_percent", 70.0),
+    ("clock_gettime_percent", 60.0),
+    ("read_zero_1_percent", 60.0),
+    ("write_null_1_percent", 60.0),
+    ("pread_tmpfs_1_percent", 40.0),
+    ("pread_tmpfs_4096_percent", 60.0),
+    ("stat_percent", 50.0),
+    ("open_close_percent", 50.0),
+    ("create_unlink_percent", 35.0),
+    ("ppoll_1_percent", 50.0),
+    ("mmap_munmap_percent", 25.0),
+    ("brk_pair_percent", 25.0),
+    ("mprotect_touch_percent", 50.0),
+    ("anonymous_fault_percent", 30.0),
+    ("cow_copy_percent", 40.0),
+    ("cow_reuse_percent", 50.0),
+    ("signal_self_percent", 50.0),
+    ("protection_fault_percent", 50.0),
+    ("fork_exit_wait_percent", 70.0),
+    ("fork_exec_wait_percent", 70.0),
+    ("pipe_round_trip_percent", 25.0),
+];
+
 /// Target beside a thread that overruns: no other thread misses a deadline.
 pub const ISOLATION_TARGETS: &[(&str, f64)] = &[("missed_others", 0.0)];
 

@@ -1,6 +1,6 @@
 //! The register: every experiment, in the order in which they are listed.
 
-use super::product::{adversary, cores, isolation, kernel, latency, memory, processes, scale, stubs};
+use super::product::{adversary, cores, isolation, kernel, latency, linux, memory, processes, scale, stubs};
 use super::studies::{latency_model, slabs, srr};
 use super::support::Experiment;
 
@@ -28,6 +28,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     processes::CONTENTION,
     isolation::ISOLATION,
     processes::SPAWN,
+    linux::SYSCALL,
     kernel::BOOT,
     latency::LATENCY,
     latency_model::LATENCY_MODEL,

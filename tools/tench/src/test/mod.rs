@@ -18,9 +18,11 @@
 //! | `stack` | no stack of the kernels can overflow, on whichever path | [`stack`] |
 //! | `holders` | the capabilities of every process are those of the manual's table | [`authority`] |
 //! | `scenario/NAME` | a recorded session with the shell | [`scenario`] |
+//! | `linux/NAME` | a program for Linux prints what it prints there | [`linux`] |
 //! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |
 //! | `host/long/NAME` | with `--long` only: long tests | [`host`] |
 //! | `host/long/fuzz/NAME` | with `--long` only: a fuzz target, for a minute | [`fuzz`] |
+//! | `linux-peer/NAME` | with `--long` only: the same program on Linux again | [`linux`] |
 //! | `mutants/NAME` | with `--long` or by name only: mistakes in the kernel that a test must find | [`mutants`] |
 //!
 //! The booted systems are built once, by one cargo invocation. The checks come first, since they are quick and whoever
@@ -35,6 +37,7 @@ mod fuzz;
 mod help;
 mod host;
 mod isolation;
+mod linux;
 mod machines;
 mod mutants;
 mod report;
@@ -42,7 +45,6 @@ mod resident;
 mod scenario;
 mod seed;
 mod stack;
-mod transcript;
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,7 +57,7 @@ use crate::build::Build;
 use crate::check::Check;
 use crate::cli::TestOptions;
 use crate::lab;
-use crate::linux;
+use crate::peer::golden;
 use crate::prepare::{self, BootFiles};
 use crate::system::{Packages, System};
 use crate::workspace::Workspace;
@@ -76,6 +78,8 @@ enum Test {
     Stack,
     Authority,
     Scenario(scenario::Scenario),
+    Linux(golden::Program),
+    LinuxPeer(golden::Program),
     Figures(&'static lab::Experiment),
     Long(host::Long),
     Fuzz(fuzz::Fuzz),
@@ -97,6 +101,8 @@ impl Test {
             Test::Stack => "stack".to_owned(),
             Test::Authority => "holders".to_owned(),
             Test::Scenario(scenario) => format!("scenario/{}", scenario.name),
+            Test::Linux(program) => format!("linux/{}", program.name),
+            Test::LinuxPeer(program) => format!("linux-peer/{}", program.name),
             Test::Figures(experiment) => format!("lab/{}", experiment.name),
             Test::Long(long) => format!("host/long/{}", long.name),
             Test::Fuzz(fuzz) => fuzz.full_name(),
@@ -107,7 +113,7 @@ impl Test {
     /// Returns what it does, if it takes long enough for somebody to wonder.
     fn what(&self) -> Option<&'static str> {
         Some(match self {
-            Test::Check(_) | Test::Scenario(_) | Test::Figures(_) => return None,
+            Test::Check(_) | Test::Scenario(_) | Test::Linux(_) | Test::Figures(_) => return None,
             Test::Host(stage) => stage.what,
             Test::Crash => "reports when the kernel or a server fails",
             Test::Machines => "machines that differ from the usual one",
@@ -118,6 +124,7 @@ impl Test {
             Test::Resident => "what stays of the kernels after the boot",
             Test::Stack => "how deep the kernels' stacks can get",
             Test::Authority => "the capabilities of every process",
+            Test::LinuxPeer(_) => "a program on Linux again",
             Test::Long(long) => long.what,
             Test::Fuzz(_) => "a fuzz target, for a minute",
             Test::Mutants(_) => "the kernel with one mistake each, which a test must find",
@@ -142,7 +149,9 @@ impl Test {
     /// Returns the system descriptions that it boots.
     fn systems(&self) -> Vec<&'static str> {
         match self {
-            Test::Check(_) | Test::Host(_) | Test::Long(_) | Test::Fuzz(_) | Test::Mutants(_) => Vec::new(),
+            Test::Check(_) | Test::Host(_) | Test::Long(_) | Test::Fuzz(_) | Test::Mutants(_) | Test::LinuxPeer(_) => {
+                Vec::new()
+            }
             Test::Crash => vec![crash::SYSTEM, crash::SYSTEM_OF_SEVERAL],
             Test::Machines => vec![machines::SYSTEM],
             Test::Help => vec![help::SYSTEM],
@@ -152,6 +161,7 @@ impl Test {
             Test::Resident | Test::Stack => vec![resident::SYSTEM],
             Test::Authority => vec![authority::SYSTEM],
             Test::Scenario(scenario) => vec![scenario.system],
+            Test::Linux(_) => vec![linux::SYSTEM],
             Test::Figures(experiment) => experiment.boots().into_iter().collect(),
         }
     }
@@ -221,7 +231,7 @@ impl Target<'_> {
     /// Writes the boot files of a system like [`prepare`](Self::prepare), with a tree of files in which the programs of
     /// `tests/linux` are.
     pub fn prepare_linux_tree(&self, build: &Build, system: &System) -> Result<BootFiles> {
-        let packed = linux::pack(&[prepare::linux_tree(self.workspace, &self.label)?])?;
+        let packed = crate::linux::pack(&[prepare::linux_tree(self.workspace, &self.label)?])?;
         prepare::prepare(self.workspace, build, system, &self.label, &[], packed.as_deref())
     }
 
@@ -267,6 +277,8 @@ fn run_one(test: &Test, target: &Target, bless: bool, report: &Report) {
         Test::Stack => stack::run(target, report),
         Test::Authority => authority::run(target, bless, report),
         Test::Scenario(scenario) => scenario.run(target, bless, report),
+        Test::Linux(program) => linux::run(target, program, report),
+        Test::LinuxPeer(program) => linux::run_on_linux(target, program, report),
         Test::Figures(experiment) => figures::run(target, experiment, report),
         Test::Long(long) => host::run_long(target, long, report),
         Test::Fuzz(fuzz) => fuzz::run(target, *fuzz, report),
@@ -286,10 +298,13 @@ fn select(workspace: &Workspace, options: &TestOptions) -> Result<Vec<Test>> {
     tests.extend(cases::Boot::ALL.map(Test::Cases));
     tests.extend([Test::Seed, Test::Isolation, Test::Resident, Test::Stack, Test::Authority]);
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
+    let golden = golden::Golden::load(workspace)?;
+    tests.extend(golden.programs().iter().cloned().map(Test::Linux));
     tests.extend(lab::EXPERIMENTS.iter().filter(|one| one.has_baseline(workspace)).map(Test::Figures));
     if options.long {
         tests.extend(host::Long::ALL.map(Test::Long));
         tests.extend(fuzz::Fuzz::ALL.map(Test::Fuzz));
+        tests.extend(golden.programs().iter().cloned().map(Test::LinuxPeer));
     }
     if let Some(filter) = &options.filter {
         tests.retain(|test| test.name().contains(filter.as_str()));

@@ -20,11 +20,11 @@ use miette::{IntoDiagnostic, Result, miette};
 
 use super::Target;
 use super::report::Report;
-use super::transcript;
 use crate::build::Kernel;
 use crate::prepare;
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Outcome, PROMPT, Patience, Step};
+use crate::transcript;
 use crate::workspace::{self, Workspace};
 
 /// System description that is usually booted, and another.
@@ -253,7 +253,7 @@ fn judge(plan: &Plan, expected: &[&str], actual: &[&str], outcome: &Outcome) -> 
 }
 
 /// Returns the outcome's lines from the first prompt on, without the power-off that the tool added.
-fn transcript(outcome: &Outcome) -> Vec<&str> {
+pub fn transcript(outcome: &Outcome) -> Vec<&str> {
     let end = outcome.powered_off_at.unwrap_or(outcome.lines.len());
     let lines = outcome.lines[..end.min(outcome.lines.len())].iter().map(String::as_str);
     lines.skip_while(|line| !line.starts_with(PROMPT)).collect()

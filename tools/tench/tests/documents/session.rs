@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::{check, read};
 
-#[path = "../../src/test/transcript.rs"]
+#[path = "../../src/transcript.rs"]
 mod transcript;
 
 const PROMPT: &str = "tench> ";

@@ -5,6 +5,7 @@ pub mod cores;
 pub mod isolation;
 pub mod kernel;
 pub mod latency;
+pub mod linux;
 pub mod memory;
 pub mod processes;
 pub mod scale;

@@ -23,6 +23,9 @@ pub struct Experiment {
     pub system: &'static str,
     /// Runs on the target, each with figures of its own; none if this tool computes everything.
     pub runs: &'static [Run],
+    /// Function that makes further files for the boot archive, under a label; it returns them as arguments of
+    /// `--with`.
+    pub files: fn(&Workspace, &str) -> Result<Vec<String>>,
     /// Function that computes results without a target.
     pub on_host: fn(&Workspace) -> Result<Measured>,
     /// Function that computes figures and words from what was built.
@@ -82,6 +85,7 @@ pub const USUAL: Experiment = Experiment {
     unit: "instructions",
     system: "lab",
     runs: &[PLAIN],
+    files: |_, _| Ok(Vec::new()),
     on_host: |_| Ok(Measured::default()),
     from_build: |_, _| Ok(Measured::default()),
     derive: |_| (),

@@ -114,7 +114,8 @@ fn boot(
     arguments.extend(length.into_iter().flat_map(|length| [length.instructions, length.seed]).map(|n| n.to_string()));
     system.set_arguments(PROGRAM, &arguments);
     let label = format!("lab-{}{}", run.prefix, experiment.name);
-    let files = prepare::prepare(workspace, build, &system, &label, &[], None)?;
+    let further = (experiment.files)(workspace, &label)?;
+    let files = prepare::prepare(workspace, build, &system, &label, &further, None)?;
     let mut symbols = build.symbols(workspace, &system, &files)?;
     let mut machine = Machine { icount: true, memory: run.memory.to_owned(), cores: run.cores, ..Machine::default() };
     let lines_file = files.image.with_file_name("lines");

@@ -62,6 +62,7 @@ impl<M: Machine> Instance<M> {
         let Some((info, disposition)) = process.signals.take() else { return self.processes.put(process) };
         match disposition {
             Disposition::End => self.end(process, Status::Killed(info.signal)),
+            Disposition::Stop if self.is_orphaned(&process, info.signal) => self.processes.put(process),
             Disposition::Stop => self.stop(process, info.signal),
             Disposition::Handle(action) => {
                 let mut registers = self.stop_thread(&mut process);
@@ -96,6 +97,7 @@ impl<M: Machine> Instance<M> {
                 Disposition::End => {
                     return self.end(process, Status::Killed(info.signal));
                 }
+                Disposition::Stop if self.is_orphaned(&process, info.signal) => {}
                 Disposition::Stop => {
                     process.stopped_at = Some(registers);
                     return self.stop(process, info.signal);
@@ -122,6 +124,17 @@ impl<M: Machine> Instance<M> {
         let written = process.space().write(&mut self.system.memory, frame.address, &frame.bytes);
         *registers = frame.registers;
         written == frame.bytes.len()
+    }
+
+    /// Returns whether a process does not stop at a signal because nobody would let it go on: no member of its group
+    /// has a parent in another group of the session. `SIGSTOP` stops it all the same.
+    fn is_orphaned(&self, process: &Process<M>, signal: u32) -> bool {
+        let has_guardian = |member: &Process<M>| {
+            let parent = self.processes.iter().find(|parent| parent.id == member.parent);
+            parent.is_some_and(|parent| parent.group != process.group && parent.session == process.session)
+        };
+        let members = self.processes.iter().filter(|member| member.group == process.group).chain([process]);
+        signal != number::STOP && !members.into_iter().any(has_guardian)
     }
 
     /// Stops a process.

@@ -1,0 +1,257 @@
+/* What calls, faults and signals cost, in instructions: prints `figure: NAME_WHERE INSTRUCTIONS` for each, where WHERE
+   is the argument. The machine must count instructions as nanoseconds, so that its counter counts them. What the system
+   does not have is named in a note. */
+
+#include "system.h"
+
+enum { ENOSYS = 38, PAGE = 4096, PAGES = 1024, NO_LARGE_PAGES = 15 };
+enum { SIGINFO = 4 };
+/* Where the interrupted program counter is in what a signal's handler gets as its third argument. */
+enum { PROGRAM_COUNTER = 440 };
+
+static uint64_t now(void) {
+    uint64_t value;
+    __asm__ volatile("isb\n mrs %0, cntvct_el0" : "=r"(value)::"memory");
+    return value;
+}
+
+static uint64_t instructions_per_tick(void) {
+    uint64_t frequency;
+    __asm__("mrs %0, cntfrq_el0" : "=r"(frequency));
+    return 1000000000 / frequency;
+}
+
+/* The ticks of `rounds` times `what`. */
+#define TICKS(rounds, what)                                                                                            \
+    ({                                                                                                                 \
+        uint64_t begin = now();                                                                                        \
+        for (number round = 0; round < (rounds); round++) {                                                            \
+            what;                                                                                                      \
+            __asm__ volatile("" ::: "memory");                                                                         \
+        }                                                                                                              \
+        (number)(now() - begin);                                                                                       \
+    })
+
+/* A function that returns the ticks of `rounds` times `what`, or the error with which the first one fails. */
+#define COST(name, what)                                                                                               \
+    static number name(number rounds) {                                                                                \
+        number first = (what);                                                                                         \
+        return first < 0 ? first : TICKS(rounds, (void)(what));                                                        \
+    }
+
+static const char *here, *file_name = "/tmp/costs";
+static number file, zero, null, self;
+static char page[PAGE];
+static struct { int file; short events, returned; } polled;
+static number time[2], mask[1];
+
+static number open(const char *path, number flags) { return call(OPENAT, AT_FDCWD, (number)path, flags, 0600, 0, 0); }
+static number close(number one) { return call(CLOSE, one, 0, 0, 0, 0, 0); }
+static number wait(number child) { return call(WAIT4, child, 0, 0, 0, 0, 0); }
+/* Maps pages each of which costs a fault: none comes with others as a part of a large one. */
+static number map(number pages, number flags) {
+    number area = call(MMAP, 0, pages * PAGE, PROT_READ | PROT_WRITE, flags | ANONYMOUS, -1, 0);
+    if (pages > 1)
+        call(MADVISE, area, pages * PAGE, NO_LARGE_PAGES, 0, 0, 0);
+    return area;
+}
+static number unmap(number at, number pages) { return call(MUNMAP, at, pages * PAGE, 0, 0, 0, 0); }
+static number protect(number at, number how) { return call(MPROTECT, at, PAGE, how, 0, 0, 0); }
+static number brk(number to) { return call(BRK, to, 0, 0, 0, 0, 0); }
+
+COST(empty_loop, 0)
+COST(getppid, call(GETPPID, 0, 0, 0, 0, 0, 0))
+COST(sigprocmask, call(RT_SIGPROCMASK, 0, (number)mask, 0, 8, 0, 0))
+COST(fcntl, call(FCNTL, zero, 3, 0, 0, 0, 0))
+COST(clock_gettime, call(CLOCK_GETTIME, 1, (number)time, 0, 0, 0, 0))
+COST(sched_yield, call(SCHED_YIELD, 0, 0, 0, 0, 0, 0))
+COST(read_zero_1, call(READ, zero, (number)page, 1, 0, 0, 0))
+COST(write_null_1, call(WRITE, null, (number)page, 1, 0, 0, 0))
+COST(pread_tmpfs_1, call(PREAD64, file, (number)page, 1, 0, 0, 0))
+COST(pread_tmpfs_4096, call(PREAD64, file, (number)page, PAGE, 0, 0, 0))
+COST(stat, call(NEWFSTATAT, AT_FDCWD, (number)file_name, (number)page, 0, 0, 0))
+COST(open_close, close(open(file_name, RDONLY)))
+COST(create_unlink,
+     close(open("/tmp/new", RDWR | CREAT | EXCL)) | call(UNLINKAT, AT_FDCWD, (number)"/tmp/new", 0, 0, 0, 0))
+COST(ppoll_1, call(PPOLL, (number)&polled, 1, 0, 0, 8, 0))
+COST(mmap_munmap, unmap(map(1, PRIVATE), 1))
+
+static number brk_pair(number rounds) {
+    number heap = brk(0);
+    return TICKS(rounds, (brk(heap + 32 * PAGE), brk(heap)));
+}
+
+/* A page becomes read-only and writable again, and is written. */
+static number mprotect_touch(number rounds) {
+    number area = map(1, PRIVATE);
+    number writable = PROT_READ | PROT_WRITE;
+    number ticks = TICKS(rounds, (protect(area, PROT_READ), protect(area, writable), *(volatile char *)area = 1));
+    unmap(area, 1);
+    return ticks;
+}
+
+static number touch(number area, number pages) { return TICKS(pages, *(volatile char *)(area + round * PAGE) = 1); }
+
+static number anonymous_fault(number rounds) {
+    number area = map(rounds, PRIVATE), ticks = touch(area, rounds);
+    unmap(area, rounds);
+    return ticks;
+}
+
+/* Pages that a parent and its child share: the child writes each and so gets a copy, or then the parent writes each,
+   which is its own by then. */
+static number copy_on_write(number rounds, int of_the_parent) {
+    number area = map(rounds, PRIVATE), result = map(1, SHARED), ticks;
+    touch(area, rounds);
+    number child = fork();
+    if (child == 0) {
+        *(volatile number *)result = touch(area, rounds);
+        call(EXIT_GROUP, 0, 0, 0, 0, 0, 0);
+    }
+    if (child > 0)
+        wait(child);
+    ticks = of_the_parent ? touch(area, rounds) : *(volatile number *)result;
+    unmap(area, rounds);
+    unmap(result, 1);
+    return child < 0 ? child : ticks;
+}
+
+static number cow_copy(number rounds) { return copy_on_write(rounds, 0); }
+static number cow_reuse(number rounds) { return copy_on_write(rounds, 1); }
+
+static void handle(number signal, void *information, char *context) {
+    (void)information;
+    if (signal == SIGSEGV)
+        *(uint64_t *)(context + PROGRAM_COUNTER) += 4;
+}
+
+/* A system that cannot say which signals wait has no handlers: a signal would end this program. */
+static number handle_with(number signal, void (*handler)(number, void *, char *)) {
+    number action[] = {(number)handler, SIGINFO, 0, 0}, waiting, error;
+    error = call(RT_SIGPENDING, (number)&waiting, 8, 0, 0, 0, 0);
+    return error < 0 ? error : call(RT_SIGACTION, signal, (number)action, 0, 8, 0, 0);
+}
+
+static number signal_self(number rounds) {
+    number error = handle_with(SIGUSR1, handle);
+    return error < 0 ? error : TICKS(rounds, call(KILL, self, SIGUSR1, 0, 0, 0, 0));
+}
+
+static number protection_fault(number rounds) {
+    number error = handle_with(SIGSEGV, handle), area = map(1, PRIVATE);
+    protect(area, PROT_READ);
+    number ticks = error < 0 ? error : TICKS(rounds, __asm__ volatile("strb wzr, [%0]" ::"r"(area) : "memory"));
+    unmap(area, 1);
+    return ticks;
+}
+
+static number fork_exit(void) {
+    number child = fork();
+    if (child == 0)
+        call(EXIT_GROUP, 0, 0, 0, 0, 0, 0);
+    return child < 0 ? child : wait(child);
+}
+
+static number fork_exec(void) {
+    char *arguments[] = {(char *)here, 0}, *variables[] = {0};
+    number child = fork();
+    if (child == 0) {
+        call(EXECVE, (number)here, (number)arguments, (number)variables, 0, 0, 0);
+        call(EXIT_GROUP, 1, 0, 0, 0, 0, 0);
+    }
+    return child < 0 ? child : wait(child);
+}
+
+COST(fork_exit_wait, fork_exit())
+COST(fork_exec_wait, fork_exec())
+
+/* A byte goes to a child and comes back. */
+static number pipe_round_trip(number rounds) {
+    int there[2], back[2];
+    number error = call(PIPE2, (number)there, 0, 0, 0, 0, 0);
+    if (error < 0)
+        return error;
+    call(PIPE2, (number)back, 0, 0, 0, 0, 0);
+    number child = fork();
+    if (child == 0) {
+        close(there[1]);
+        while (call(READ, there[0], (number)page, 1, 0, 0, 0) == 1)
+            call(WRITE, back[1], (number)page, 1, 0, 0, 0);
+        call(EXIT_GROUP, 0, 0, 0, 0, 0, 0);
+    }
+    number ticks = child < 0 ? child
+                             : TICKS(rounds, (call(WRITE, there[1], (number)page, 1, 0, 0, 0),
+                                              call(READ, back[0], (number)page, 1, 0, 0, 0)));
+    close(there[0]), close(there[1]), close(back[0]), close(back[1]);
+    if (child > 0)
+        wait(child);
+    return ticks;
+}
+
+static const struct { const char *name; number (*ticks)(number rounds); number rounds; } costs[] = {
+    {"empty_loop", empty_loop, 10000},
+    {"getppid", getppid, 10000},
+    {"sigprocmask", sigprocmask, 10000},
+    {"fcntl", fcntl, 10000},
+    {"clock_gettime", clock_gettime, 10000},
+    {"sched_yield", sched_yield, 10000},
+    {"read_zero_1", read_zero_1, 10000},
+    {"write_null_1", write_null_1, 10000},
+    {"pread_tmpfs_1", pread_tmpfs_1, 10000},
+    {"pread_tmpfs_4096", pread_tmpfs_4096, 10000},
+    {"stat", stat, 5000},
+    {"open_close", open_close, 5000},
+    {"create_unlink", create_unlink, 2000},
+    {"ppoll_1", ppoll_1, 5000},
+    {"mmap_munmap", mmap_munmap, 2000},
+    {"brk_pair", brk_pair, 2000},
+    {"mprotect_touch", mprotect_touch, 2000},
+    {"anonymous_fault", anonymous_fault, PAGES},
+    {"signal_self", signal_self, 2000},
+    {"protection_fault", protection_fault, 2000},
+    {"fork_exit_wait", fork_exit_wait, 100},
+    {"fork_exec_wait", fork_exec_wait, 100},
+    {"cow_copy", cow_copy, PAGES},
+    {"cow_reuse", cow_reuse, PAGES},
+    {"pipe_round_trip", pipe_round_trip, 1000},
+};
+
+static void prepare(const char *name) {
+    here = name;
+    file = open(file_name, RDWR | CREAT | TRUNC);
+    call(WRITE, file, (number)page, PAGE, 0, 0, 0);
+    zero = open("/dev/zero", RDONLY);
+    null = open("/dev/null", WRONLY);
+    polled.file = (int)zero, polled.events = 1;
+    self = call(GETPID, 0, 0, 0, 0, 0, 0);
+}
+
+int program(number count, char **arguments) {
+    /* Those that fork_exec makes. */
+    if (count < 2)
+        return 0;
+    prepare(arguments[0]);
+    number empty = 0, failed = 0;
+    for (size i = 0; i < sizeof costs / sizeof *costs; i++) {
+        number rounds = costs[i].rounds, warm = costs[i].ticks(rounds / 10);
+        number ticks = warm < 0 ? warm : costs[i].ticks(rounds);
+        if (ticks >= 0) {
+            number instructions = (ticks * (number)instructions_per_tick() + rounds / 2) / rounds;
+            if (i == 0)
+                empty = instructions;
+            print("figure: ");
+            print(costs[i].name);
+            print("_");
+            print(arguments[1]);
+            print(" ");
+            print_number(i ? instructions - empty : empty);
+            print("\n");
+        } else {
+            print("note: ");
+            print(costs[i].name);
+            print(ticks == -ENOSYS ? ": the system has no such call\n" : ": failed\n");
+            failed += ticks != -ENOSYS;
+        }
+    }
+    return failed != 0;
+}

@@ -1,0 +1,241 @@
+//! Recorded output of the programs of `tests/linux` on Linux, and the lines that Tench may print instead.
+//!
+//! `tests/linux/golden.toml` lists the programs and, by line, each difference with its reason. A file
+//! `tests/linux/golden/NAME.txt` begins with the kernel; then comes what the program printed, and, as Tench's shell
+//! says it, its status unless that is 0.
+
+use std::path::PathBuf;
+
+use miette::{Result, WrapErr, miette};
+use serde::Deserialize;
+
+use crate::transcript;
+use crate::workspace::{self, Workspace};
+
+const LIST: &str = "tests/linux/golden.toml";
+const DIRECTORY: &str = "tests/linux/golden";
+/// Beginning of the line with the kernel.
+const KERNEL: &str = "# ";
+
+/// The list.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Golden {
+    #[serde(rename = "program")]
+    programs: Vec<Program>,
+    #[serde(rename = "difference", default)]
+    differences: Vec<Difference>,
+}
+
+/// A program whose output is compared.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Name of the file in `tests/linux`, without `.c`.
+    pub name: String,
+    /// Arguments after the name.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+}
+
+/// A line that Tench prints otherwise.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Difference {
+    program: String,
+    /// Number of the line in the recorded file, from 1.
+    line: usize,
+    /// Text of that line; without one, Tench's comes before the line.
+    linux: Option<String>,
+    /// Line that Tench prints, if it prints one.
+    tench: Option<String>,
+    reason: String,
+}
+
+impl Golden {
+    /// Reads the list.
+    pub fn load(workspace: &Workspace) -> Result<Golden> {
+        Golden::parse(&workspace::read_text(&workspace.root.join(LIST))?)
+    }
+
+    fn parse(text: &str) -> Result<Golden> {
+        let golden: Golden = toml::from_str(text).map_err(|error| miette!("{LIST}: {error}"))?;
+        for Difference { program, line, linux, tench, reason } in &golden.differences {
+            let problem = if !golden.programs.iter().any(|one| one.name == *program) {
+                "no [[program]] has this name"
+            } else if reason.is_empty() {
+                "its reason is missing"
+            } else if linux == tench {
+                "`linux` and `tench` are the same; each is a line, or left out where there is none"
+            } else {
+                continue;
+            };
+            return Err(miette!("{LIST}: the difference in line {line} of {program}: {problem}"));
+        }
+        Ok(golden)
+    }
+
+    /// Returns every program.
+    pub fn programs(&self) -> &[Program] {
+        &self.programs
+    }
+
+    /// Returns the programs of these names, or all if there are none.
+    pub fn choose(&self, names: &[String]) -> Result<Vec<&Program>> {
+        if names.is_empty() {
+            return Ok(self.programs.iter().collect());
+        }
+        let find = |name: &String| {
+            let allowed = || self.programs.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
+            let found = self.programs.iter().find(|one| one.name == *name);
+            found.ok_or_else(|| miette!(help = format!("allowed: {}", allowed()), "{LIST} has no program {name}"))
+        };
+        names.iter().map(find).collect()
+    }
+
+    /// Returns the path of a program's recorded file.
+    pub fn path(workspace: &Workspace, name: &str) -> PathBuf {
+        workspace.root.join(DIRECTORY).join(name).with_extension("txt")
+    }
+
+    /// Returns what a program is to print on Tench.
+    pub fn expected(&self, workspace: &Workspace, name: &str) -> Result<Vec<String>> {
+        let lines = recorded(workspace, name)?;
+        self.apply(name, lines).wrap_err_with(|| format!("{LIST} does not fit {DIRECTORY}/{name}.txt"))
+    }
+
+    /// Replaces the lines in which Tench differs.
+    fn apply(&self, name: &str, mut lines: Vec<String>) -> Result<Vec<String>> {
+        let mut differences: Vec<&Difference> = self.differences.iter().filter(|one| one.program == name).collect();
+        // From the last on, so that the numbers of those to come stay right.
+        differences.sort_by_key(|one| std::cmp::Reverse(one.line));
+        for Difference { line, linux, tench, .. } in differences {
+            // The first line, which has the kernel, is not among them.
+            let at = line.wrapping_sub(2);
+            let is_there = match linux {
+                Some(text) => lines.get(at) == Some(text),
+                None => at <= lines.len(),
+            };
+            if !is_there {
+                let found = lines.get(at).map_or("nothing", String::as_str);
+                let said = linux.as_deref().unwrap_or("a line");
+                return Err(miette!("line {line} is said to be `{said}`, and is `{found}`"));
+            }
+            lines.splice(at..at + usize::from(linux.is_some()), tench.clone());
+        }
+        Ok(lines)
+    }
+}
+
+/// Returns what a session shows of a program.
+pub fn printed(mut lines: Vec<String>, status: u8) -> Vec<String> {
+    lines.extend((status != 0).then(|| format!("[exited with {status}]")));
+    lines
+}
+
+/// Returns the content of a recorded file.
+pub fn file(kernel: &str, printed: &[String]) -> String {
+    let lines = std::iter::once(format!("{KERNEL}{kernel}")).chain(printed.iter().cloned());
+    lines.map(|line| line + "\n").collect()
+}
+
+/// Returns what a program printed on Linux when that was recorded.
+fn recorded(workspace: &Workspace, name: &str) -> Result<Vec<String>> {
+    let path = Golden::path(workspace, name);
+    if !path.is_file() {
+        return Err(miette!(
+            help = format!("./tench linux-peer --record {name}"),
+            "what {name} prints on Linux is not recorded"
+        ));
+    }
+    let text = workspace::read_text(&path)?;
+    match text.split_once('\n') {
+        Some((first, rest)) if first.starts_with(KERNEL) => Ok(rest.lines().map(str::to_owned).collect()),
+        _ => Err(miette!(
+            help = format!("./tench linux-peer --record {name}"),
+            "{} is damaged: its first line must name the kernel",
+            workspace.relative(&path)
+        )),
+    }
+}
+
+/// Compares what a program has just printed on Linux with what is recorded; returns the first difference.
+pub fn compare(workspace: &Workspace, program: &Program, printed: &[String]) -> Result<Option<String>> {
+    let recorded = recorded(workspace, &program.name)?;
+    let [recorded, printed] =
+        [&recorded[..], printed].map(|lines| lines.iter().map(String::as_str).collect::<Vec<_>>());
+    Ok(transcript::compare(&recorded, &printed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn golden(differences: &str) -> Result<Golden> {
+        Golden::parse(&format!("[[program]]\nname = \"a\"\n{differences}"))
+    }
+
+    fn difference(rest: &str) -> String {
+        format!("[[difference]]\nprogram = \"a\"\nreason = \"it is so\"\n{rest}\n")
+    }
+
+    fn lines(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn lines_are_replaced_added_and_left_out() {
+        let all = [
+            difference("line = 2\nlinux = \"one\"\ntench = \"ONE\""),
+            difference("line = 3\nlinux = \"two\""),
+            difference("line = 4\ntench = \"between\""),
+            difference("line = 5\ntench = \"last\""),
+        ];
+        let golden = golden(&all.concat()).unwrap();
+        assert_eq!(golden.apply("a", lines("one two three")).unwrap(), lines("ONE between three last"));
+        assert_eq!(golden.apply("b", lines("one two three")).unwrap(), lines("one two three"));
+    }
+
+    #[test]
+    fn a_difference_that_does_not_fit_is_an_error() {
+        let fits = |rest: &str| golden(&difference(rest)).unwrap().apply("a", lines("one two")).is_ok();
+        assert!(fits("line = 3\nlinux = \"two\"\ntench = \"2\"") && fits("line = 4\ntench = \"three\""));
+        for bad in ["line = 2\nlinux = \"two\"", "line = 4\nlinux = \"three\"", "line = 1\nlinux = \"# x\""] {
+            assert!(!fits(bad), "{bad}");
+        }
+        for bad in ["line = 5\ntench = \"four\"", "line = 0\ntench = \"none\""] {
+            assert!(!fits(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn mistakes_in_the_list_are_named() {
+        let message = |text: &str| golden(text).unwrap_err().to_string();
+        let unknown = difference("line = 2\ntench = \"x\"").replace("\"a\"", "\"b\"");
+        assert!(message(&unknown).contains("line 2 of b: no [[program]] has this name"));
+        let silent = difference("line = 2\ntench = \"x\"").replace("it is so", "");
+        assert!(message(&silent).contains("its reason is missing"));
+        assert!(message(&difference("line = 2")).contains("are the same"));
+        assert!(message(&difference("lines = 2")).contains("unknown field `lines`"));
+        let message = golden("").unwrap().choose(&["c".into()]).unwrap_err();
+        assert_eq!(message.to_string(), format!("{LIST} has no program c"));
+        assert_eq!(message.help().unwrap().to_string(), "allowed: a");
+    }
+
+    #[test]
+    fn what_is_recorded_is_read_again() {
+        let root = tempfile::tempdir().unwrap();
+        let workspace = Workspace { root: root.path().to_owned(), target: root.path().join("target") };
+        let golden = golden("").unwrap();
+        let message = golden.expected(&workspace, "a").unwrap_err().help().unwrap().to_string();
+        assert_eq!(message, "./tench linux-peer --record a");
+        let printed = printed(lines("one two"), 7);
+        let path = Golden::path(&workspace, "a");
+        workspace::write_file(&path, file("linux 6.1", &printed).as_bytes()).unwrap();
+        assert_eq!(golden.expected(&workspace, "a").unwrap(), ["one", "two", "[exited with 7]"]);
+        assert_eq!(compare(&workspace, &golden.programs[0], &printed).unwrap(), None);
+        assert!(compare(&workspace, &golden.programs[0], &lines("one 2")).unwrap().is_some());
+        workspace::write_file(&path, b"one\n").unwrap();
+        assert!(golden.expected(&workspace, "a").unwrap_err().to_string().contains("its first line"));
+    }
+}
