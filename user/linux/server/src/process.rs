@@ -185,7 +185,12 @@ impl<M: Machine> Processes<M> {
 
     /// Puts a process back, or adds it.
     pub fn put(&mut self, process: Box<Process<M>>) {
-        self.all.insert(process.id, Some(process));
+        match self.all.get_mut(&process.id) {
+            Some(place) => *place = Some(process),
+            None => {
+                self.all.insert(process.id, Some(process));
+            }
+        }
     }
 
     /// Removes the number of a process that was taken, or the process.

@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use core::time::Duration;
 
 use tench::abi::fault::{Access as KernelAccess, Class, ForeignCall, Report};
 use tench::sys::{Error, Received, Wait};
@@ -9,7 +10,7 @@ use tench::time;
 use tench_linux::{Fault, Instance};
 use tench_linux_memory::Access;
 
-use crate::machine::Kernel;
+use crate::machine::{Kernel, uptime};
 
 /// Serves the processes of an instance until the first one has ended, and with it all others.
 ///
@@ -17,24 +18,24 @@ use crate::machine::Kernel;
 /// Says what the kernel refuses.
 pub fn run(instance: &mut Instance<Kernel>) -> Result<(), String> {
     let endpoint = instance.system.memory.hardware.endpoint();
+    let mut received = Received::new();
     while instance.status().is_none() {
-        if let Some(deadline) = instance.deadline()
-            && deadline <= time::uptime()
-        {
-            instance.pass_time();
-            continue;
-        }
-        let wait = instance
-            .deadline()
-            .map_or(Wait::FOREVER, |deadline| Wait::until(time::deadline(deadline.saturating_sub(time::uptime()))));
+        let wait = match instance.deadline().map(|deadline| deadline.saturating_sub(uptime())) {
+            Some(Duration::ZERO) => {
+                instance.pass_time();
+                continue;
+            }
+            Some(left) => Wait::until(time::deadline(left)),
+            None => Wait::FOREVER,
+        };
         let kernel = &mut instance.system.memory.hardware;
         let wait = wait.with_reply(kernel.current());
-        let received = match kernel.take_answer() {
-            Some(answer) => endpoint.reply_receive(&answer, wait),
-            None => endpoint.receive(wait),
+        let result = match kernel.take_answer() {
+            Some(answer) => endpoint.reply_receive_into(&answer, wait, &mut received),
+            None => endpoint.receive_into(wait, &mut received),
         };
-        match received {
-            Ok(received) if received.is_notification() => {
+        match result {
+            Ok(()) if received.is_notification() => {
                 let event = instance.system.memory.hardware.take_event(received.badge());
                 if event.is_interrupt {
                     instance.interrupt();
@@ -43,7 +44,7 @@ pub fn run(instance: &mut Instance<Kernel>) -> Result<(), String> {
                     instance.input(&bytes);
                 }
             }
-            Ok(received) => serve(instance, &received),
+            Ok(()) => serve(instance, &received),
             Err(Error::TimedOut) => {}
             Err(error) => return Err(format!("the kernel refuses to receive: {error}")),
         }

@@ -62,6 +62,11 @@ impl<M: Machine> Caller<'_, M> {
         Err(Errno::ENOSYS)
     }
 
+    /// Refuses a call that only sockets have.
+    fn no_socket(&self, descriptor: u64) -> Result {
+        self.descriptor(descriptor).and(Err(Errno::ENOTSOCK))
+    }
+
     /// Reports what is missing of a call, if that is wanted and was not reported before.
     pub(crate) fn report_once(&mut self, call: Sysno, what: &str) {
         if !self.system.is_quiet && self.system.reported.insert(call) {
@@ -101,6 +106,13 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::pipe2 => self.pipe2(a, b),
             Sysno::ppoll => self.ppoll(a, b, c, d, e),
             Sysno::pselect6 => self.pselect6(a, [b, c, d], e, f),
+
+            // Sockets, of which there are none.
+            Sysno::socket | Sysno::socketpair => Err(Errno::EAFNOSUPPORT),
+            Sysno::bind | Sysno::listen | Sysno::connect | Sysno::accept | Sysno::accept4 => self.no_socket(a),
+            Sysno::getsockname | Sysno::getpeername | Sysno::getsockopt | Sysno::setsockopt => self.no_socket(a),
+            Sysno::sendto | Sysno::recvfrom | Sysno::sendmsg | Sysno::recvmsg => self.no_socket(a),
+            Sysno::sendmmsg | Sysno::recvmmsg | Sysno::shutdown => self.no_socket(a),
 
             // Paths.
             Sysno::mkdirat => self.mkdirat(a, b, c),

@@ -232,7 +232,7 @@ impl<M: Machine> Caller<'_, M> {
 
     fn interrupted(&mut self) -> Result<Box<frame::Interrupted>> {
         let registers = self.registers()?;
-        let bytes: Vec<u8> = self.read(registers.sp, frame::SIZE)?;
+        let bytes: Vec<u8> = self.read(registers.sp, frame::USED)?;
         let frame = bytes.first_chunk().ok_or(Errno::EFAULT)?;
         frame::read(frame, registers.thread_pointer).map(Box::new).ok_or(Errno::EFAULT)
     }

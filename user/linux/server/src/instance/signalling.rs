@@ -121,9 +121,10 @@ impl<M: Machine> Instance<M> {
         signals.blocked = frame::blocked_meanwhile(info, action, signals.blocked);
         let interrupted = Interrupted { registers: *registers, float, blocked, stack };
         let frame = frame::build(info, action, &interrupted, crate::exec::TRAMPOLINE);
-        let written = process.space().write(&mut self.system.memory, frame.address, &frame.bytes);
+        let (memory, space) = (&mut self.system.memory, process.space());
+        let written = space.write(memory, frame.link, &frame.linked) + space.write(memory, frame.address, &frame.bytes);
         *registers = frame.registers;
-        written == frame.bytes.len()
+        written == frame.bytes.len() + frame.linked.len()
     }
 
     /// Returns whether a process does not stop at a signal because nobody would let it go on: no member of its group

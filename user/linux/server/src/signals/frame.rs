@@ -38,6 +38,8 @@ const RECORDS: usize = REGISTERS + 288;
 const RECORDS_SIZE: usize = 4096;
 /// Size of the whole frame.
 pub const SIZE: usize = RECORDS + RECORDS_SIZE;
+/// Size of what has a meaning: there are no records but that of floating-point registers, and the end of records.
+pub const USED: usize = RECORDS + FLOAT_SIZE + 16;
 /// Size of the two registers behind it.
 const LINK: u64 = 16;
 /// Begins the record of floating-point registers.
@@ -63,8 +65,12 @@ pub struct Interrupted {
 pub struct Frame {
     /// Address of the frame.
     pub address: u64,
-    /// The frame, with the two registers behind it.
+    /// The part of the frame that has a meaning.
     pub bytes: Vec<u8>,
+    /// Address of the two registers behind the frame.
+    pub link: u64,
+    /// These registers.
+    pub linked: [u8; LINK as usize],
     /// Registers at the handler's first instruction.
     pub registers: Registers,
 }
@@ -89,7 +95,7 @@ pub fn build(info: &Info, action: &Action, interrupted: &Interrupted, trampoline
     let Interrupted { registers, float, blocked, stack } = interrupted;
     let link = (place(action, interrupted) & !15).wrapping_sub(LINK);
     let address = link.wrapping_sub(SIZE as u64) & !15;
-    let mut bytes = vec![0; SIZE + LINK as usize];
+    let mut bytes = vec![0; USED];
     let mut put = |offset: usize, part: &[u8]| bytes[offset..offset + part.len()].copy_from_slice(part);
     put(0, &info.record());
     put(SIGNAL_STACK, &stack.0);
@@ -106,7 +112,9 @@ pub fn build(info: &Info, action: &Action, interrupted: &Interrupted, trampoline
     let head = [FLOAT_MAGIC, FLOAT_SIZE as u32, float.status as u32, float.control as u32];
     put(RECORDS, &head.map(u32::to_le_bytes).concat());
     put(RECORDS + 16, &float.q.map(u128::to_le_bytes).concat());
-    put(SIZE, &[registers.x[29], registers.x[30]].map(u64::to_le_bytes).concat());
+    let mut linked = [0; LINK as usize];
+    linked[..8].copy_from_slice(&registers.x[29].to_le_bytes());
+    linked[8..].copy_from_slice(&registers.x[30].to_le_bytes());
     let mut handler = *registers;
     handler.x[0] = info.signal.into();
     handler.x[1] = address;
@@ -115,7 +123,7 @@ pub fn build(info: &Info, action: &Action, interrupted: &Interrupted, trampoline
     handler.x[30] = action.restorer().unwrap_or(trampoline);
     handler.sp = address;
     handler.pc = action.handler();
-    Frame { address, bytes, registers: handler }
+    Frame { address, bytes, link: address.wrapping_add(SIZE as u64), linked, registers: handler }
 }
 
 /// Returns whether two records say the same but for whether the stack is in use.
@@ -131,7 +139,7 @@ pub fn blocked_meanwhile(info: &Info, action: &Action, blocked: Set) -> Set {
 
 /// Returns what a frame has kept, and how the handler has perhaps changed it; `None` if it is no frame. The thread
 /// pointer is not in it.
-pub fn read(bytes: &[u8; SIZE], thread_pointer: u64) -> Option<Interrupted> {
+pub fn read(bytes: &[u8; USED], thread_pointer: u64) -> Option<Interrupted> {
     let word = |index: usize| u64_at(bytes, REGISTERS + 8 * (index + 1));
     let x = core::array::from_fn(word);
     let registers = Registers { x, sp: word(31), pc: word(32), flags: word(33), thread_pointer };
