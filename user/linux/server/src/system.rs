@@ -1,6 +1,7 @@
 //! Everything that the processes of an instance share.
 
 use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use tench_linux_calls::Sysno;
@@ -62,6 +63,8 @@ pub struct System<M> {
     outside: [Option<(NodeId, DescriptionId)>; 3],
     /// The console's input.
     pub terminal: Terminal,
+    /// A buffer through which calls copy.
+    pub(crate) buffer: Vec<u8>,
     /// Who waits for what.
     pub waiters: Waiters,
     /// Processes for which signals have come.
@@ -86,6 +89,7 @@ impl<M: Machine> System<M> {
             trampoline,
             outside: [None; 3],
             terminal: Terminal::default(),
+            buffer: Vec::new(),
             waiters: Waiters::default(),
             attention: VecDeque::new(),
         };

@@ -67,14 +67,36 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     fn read_to(&mut self, description: DescriptionId, address: u64, length: u64, from: From) -> Result {
+        let mut buffer = self.take_buffer();
+        let result = self.read_through(&mut buffer, description, address, length, &from);
+        self.system.buffer = buffer;
+        result
+    }
+
+    /// Takes the buffer through which calls copy. It has what was copied last.
+    fn take_buffer(&mut self) -> Vec<u8> {
+        let mut buffer = core::mem::take(&mut self.system.buffer);
+        buffer.resize(PART, 0);
+        buffer
+    }
+
+    fn read_through(
+        &mut self,
+        buffer: &mut [u8],
+        description: DescriptionId,
+        address: u64,
+        length: u64,
+        from: &From,
+    ) -> Result {
         let mut done = 0;
         while done < length {
-            let mut buffer = vec![0; (length - done).min(PART as u64) as usize];
+            let part = (length - done).min(PART as u64) as usize;
+            let buffer = &mut buffer[..part];
             let offset = match from {
                 From::Position => None,
                 From::Offset(offset) => Some(offset + done),
             };
-            let count = match self.read_part(description, &mut buffer, offset) {
+            let count = match self.read_part(description, buffer, offset) {
                 Ok(count) => count,
                 Err(_) if done > 0 => break,
                 Err(error) => return Err(error),
@@ -114,18 +136,32 @@ impl<M: Machine> Caller<'_, M> {
     /// Writes bytes of the process to a file, one vector after another. What a call had done when it began to wait is
     /// not done again.
     fn write_vectors(&mut self, description: DescriptionId, vectors: &[Vector], from: &From) -> Result {
+        let mut buffer = self.take_buffer();
+        let result = self.write_through(&mut buffer, description, vectors, from);
+        self.system.buffer = buffer;
+        result
+    }
+
+    fn write_through(
+        &mut self,
+        buffer: &mut [u8],
+        description: DescriptionId,
+        vectors: &[Vector],
+        from: &From,
+    ) -> Result {
         let length = vectors.iter().map(|vector| vector.length).sum::<u64>().min(MAX_TRANSFER);
         let mut done = self.done();
         while done < length {
-            let buffer = self.gather(vectors, done, (length - done).min(PART as u64) as usize);
-            if buffer.is_empty() {
+            let part = (length - done).min(PART as u64) as usize;
+            let filled = self.gather(vectors, done, &mut buffer[..part]);
+            if filled == 0 {
                 return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
             }
             let offset = match from {
                 From::Position => None,
                 From::Offset(offset) => Some(offset + done),
             };
-            match self.write_part(description, &buffer, offset) {
+            match self.write_part(description, &buffer[..filled], offset) {
                 Ok(0) => break,
                 Ok(count) => done += count as u64,
                 Err(WAITS) => {
@@ -141,24 +177,23 @@ impl<M: Machine> Caller<'_, M> {
         Ok(done)
     }
 
-    /// Returns bytes of the process from an offset in its vectors on: fewer if some cannot be read.
-    fn gather(&mut self, vectors: &[Vector], mut skipped: u64, length: usize) -> Vec<u8> {
-        let mut bytes = vec![0; length];
+    /// Copies bytes of the process from an offset in its vectors on. Returns their number: fewer than asked for if some
+    /// cannot be read.
+    fn gather(&mut self, vectors: &[Vector], mut skipped: u64, into: &mut [u8]) -> usize {
         let mut filled = 0;
         for vector in vectors {
             let skip = skipped.min(vector.length);
             skipped -= skip;
-            let part = (vector.length - skip).min((length - filled) as u64) as usize;
+            let part = (vector.length - skip).min((into.len() - filled) as u64) as usize;
             let place = vector.address.wrapping_add(skip);
-            let into = &mut bytes[filled..filled + part];
-            let count = self.process.space().read(&mut self.system.memory, place, into);
+            let part_of_it = &mut into[filled..filled + part];
+            let count = self.process.space().read(&mut self.system.memory, place, part_of_it);
             filled += count;
             if count < part {
                 break;
             }
         }
-        bytes.truncate(filled);
-        bytes
+        filled
     }
 
     /// Writes once to where a file's position is, which moves, or to an offset.
