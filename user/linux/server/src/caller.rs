@@ -119,7 +119,9 @@ impl<M: Machine> Caller<'_, M> {
     pub(crate) fn wait(&mut self, keys: &[Key], deadline: Option<Duration>, interruption: Interruption) -> Errno {
         let (done, time_left, opening) =
             self.process.waiting.take().map_or((0, 0, None), |before| (before.done, before.time_left, before.opening));
-        let keys = keys.to_vec();
+        let mut keys = keys.to_vec();
+        keys.sort_unstable();
+        keys.dedup();
         let (number, arguments) = (0, [0; 6]);
         let waiting = Waiting { number, arguments, keys, deadline, interruption, done, time_left, opening };
         self.process.waiting = Some(waiting);

@@ -21,6 +21,8 @@ pub struct Description {
     pub flags: u32,
     /// Position of the next byte, or of the next entry of a directory.
     pub position: u64,
+    /// For a pipe that was opened while nobody wrote: how often it had been opened to be written.
+    pub without_writers: Option<u32>,
     users: u32,
 }
 
@@ -45,7 +47,7 @@ pub struct Descriptions {
 impl Descriptions {
     /// Adds an open file with one user. Its node has got a user for it.
     pub fn add(&mut self, node: NodeId, flags: u32) -> DescriptionId {
-        let new = Some(Description { node, flags, position: 0, users: 1 });
+        let new = Some(Description { node, flags, position: 0, without_writers: None, users: 1 });
         let index = match self.all.iter().position(Option::is_none) {
             Some(index) => {
                 self.all[index] = new;
@@ -115,6 +117,14 @@ impl Default for Descriptors {
 }
 
 impl Descriptors {
+    /// Returns the descriptors of a child, if there is memory for them.
+    pub fn copied(&self) -> Option<Descriptors> {
+        let mut all = Vec::new();
+        all.try_reserve_exact(self.all.len()).ok()?;
+        all.extend_from_slice(&self.all);
+        Some(Descriptors { all, limit: self.limit })
+    }
+
     /// Returns a descriptor.
     ///
     /// # Errors

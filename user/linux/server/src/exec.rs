@@ -37,8 +37,8 @@ const STACK: u64 = 132 * 1024;
 const ARENA: core::ops::Range<u64> = 0x1_0000..TOP - (64 << 20);
 /// Where a program that can be anywhere is put.
 const PROGRAM: u64 = 0x5555_5555_0000;
-/// The longest strings together.
-const MAX_STRINGS: usize = 128 * 1024;
+/// The most bytes of arguments and environment, with their pointers.
+pub(crate) const MAX_STRINGS: usize = 2 << 20;
 
 /// A program that is ready to run.
 #[derive(Debug)]

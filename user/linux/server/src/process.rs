@@ -161,14 +161,20 @@ pub struct Processes<M: Machine> {
 impl<M: Machine> Processes<M> {
     /// The highest number of a process.
     const MAX: u32 = 32_767;
+    /// The most processes at once.
+    const MAX_COUNT: usize = 4096;
 
     /// Returns no processes.
     pub const fn new() -> Processes<M> {
         Processes { all: BTreeMap::new(), last: 0 }
     }
 
-    /// Returns the next free number, which neither a process nor a group nor a session has.
+    /// Returns the next free number, which neither a process nor a group nor a session has, if there may be a further
+    /// process.
     pub fn next_id(&mut self, own: Option<&Process<M>>) -> Option<u32> {
+        if self.all.len() >= Processes::<M>::MAX_COUNT {
+            return None;
+        }
         let candidates = (self.last + 1..=Processes::<M>::MAX).chain(2..=self.last);
         let id = candidates.into_iter().find(|id| {
             let names = |process: &Process<M>| process.group == *id || process.session == *id;
@@ -201,6 +207,11 @@ impl<M: Machine> Processes<M> {
     /// Returns a process.
     pub fn get(&mut self, id: u32) -> Option<&mut Process<M>> {
         self.all.get_mut(&id)?.as_deref_mut()
+    }
+
+    /// Returns a process, to be read.
+    pub fn find(&self, id: u32) -> Option<&Process<M>> {
+        self.all.get(&id)?.as_deref()
     }
 
     /// Returns all processes.

@@ -177,7 +177,8 @@ impl<M: Machine> System<M> {
             }
         } else if let Some(pipe) = self.tree.pipe_mut(node) {
             // There is room: input is asked for when the pipe is empty.
-            pipe.write(bytes);
+            let written = pipe.write(bytes);
+            debug_assert_eq!(written, Ok(bytes.len()));
         }
         self.waiters.wake(Key::Readable(node));
     }

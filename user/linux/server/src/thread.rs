@@ -18,14 +18,15 @@ pub trait Threads: Hardware {
     /// Ends a thread, whatever it does.
     fn end_thread(&mut self, thread: Self::Thread);
 
-    /// Answers a call or fault: the thread goes on, perhaps with a result in `x0`.
+    /// Answers a call or fault: the thread goes on, perhaps with a result in `x0`. The thread that is being served may go
+    /// on a little later.
     fn answer(&mut self, thread: &mut Self::Thread, result: Option<u64>);
 
     /// Lets a thread whose call or fault is being served wait for the answer while others are served.
     fn keep(&mut self, thread: &mut Self::Thread);
 
     /// Stops a thread, whatever it does. A call that nobody has served yet is made again when the thread goes on; one
-    /// that is being served is over.
+    /// that is being served is over. One that was answered has its result.
     fn stop(&mut self, thread: &mut Self::Thread);
 
     /// Returns the registers of a thread that waits or is stopped.

@@ -35,8 +35,16 @@ pub struct Threads {
     current: Made<Reply>,
     /// Empty reply objects. With those that hold threads, they are as many as there are threads.
     free: Vec<Made<Reply>>,
-    /// The answer to the thread whose call or fault was served last, with its label.
-    answer: Option<(u64, u64)>,
+    /// The answer to the thread whose call or fault was served last, which is sent with the next receive.
+    answer: Option<Answer>,
+}
+
+/// An answer that was not sent yet.
+#[derive(Debug)]
+struct Answer {
+    /// The endpoint of the thread.
+    thread: Cap<Endpoint>,
+    message: Message,
 }
 
 /// Nothing that is done to an own thread in the right state is refused.
@@ -44,9 +52,10 @@ fn never_refused(result: Result<(), Error>) {
     debug_assert!(result.is_ok(), "{result:?}");
 }
 
-/// Returns the label and word of an answer.
-fn answer(result: Option<u64>) -> (u64, u64) {
-    result.map_or((reply::RESUME, 0), |result| (reply::RESULT, result))
+/// Returns an answer.
+fn answer(result: Option<u64>) -> Message {
+    result
+        .map_or_else(|| Message::with_words(reply::RESUME, &[]), |result| Message::with_words(reply::RESULT, &[result]))
 }
 
 impl Threads {
@@ -67,7 +76,7 @@ impl Threads {
 
     /// Takes the answer to what was received last, if there is one already.
     pub fn take_answer(&mut self) -> Option<Message> {
-        self.answer.take().map(|(label, word)| Message::with_words(label, &[word]))
+        self.answer.take().map(|answer| answer.message)
     }
 
     /// Makes a stopped thread.
@@ -114,20 +123,27 @@ impl Threads {
     /// Ends a thread.
     pub fn end(&mut self, mut thread: Thread) {
         let held = thread.reply.take();
+        drop(self.take_answer_to(&thread));
         thread.end();
         drop(held.or_else(|| self.free.pop()));
     }
 
     /// Answers a call or fault.
     pub fn answer(&mut self, thread: &mut Thread, result: Option<u64>) {
-        let (label, word) = answer(result);
+        let message = answer(result);
         match thread.reply.take() {
             Some(reply) => {
-                never_refused(reply.cap().reply(&Message::with_words(label, &[word])));
+                never_refused(reply.cap().reply(&message));
                 self.free.push(reply);
             }
-            None => self.answer = Some((label, word)),
+            None => self.answer = Some(Answer { thread: thread.endpoint, message }),
         }
+    }
+
+    /// Takes the answer to a thread, if it was not sent yet.
+    fn take_answer_to(&mut self, thread: &Thread) -> Option<Message> {
+        let answer = self.answer.take_if(|answer| answer.thread.address() == thread.endpoint.address());
+        answer.map(|answer| answer.message)
     }
 
     /// Lets the thread that is being served wait.
@@ -141,6 +157,10 @@ impl Threads {
 
     /// Stops a thread.
     pub fn stop(&mut self, thread: &mut Thread) {
+        // Its call is over, and has a result.
+        if let Some(message) = self.take_answer_to(thread) {
+            never_refused(self.current.cap().reply(&message));
+        }
         never_refused(thread.thread.cap().suspend());
         self.free.extend(thread.reply.take());
     }

@@ -18,6 +18,7 @@ const ARGUMENT: u64 = 0x20_1300;
 const RESULT: u64 = 0x20_1400;
 const PATH: u64 = 0x20_1500;
 
+const HUP: u32 = 1;
 const KILL: u32 = 9;
 const USR1: u32 = 10;
 const TERM: u32 = 15;
@@ -159,12 +160,25 @@ impl World {
             person.stopped = false;
             person.parent
         };
-        let mut inherits_an_end = false;
-        for child in self.0.values_mut().filter(|child| child.parent == id) {
-            child.parent = 1;
-            inherits_an_end |= child.ended.is_some();
+        let mut inherited = Vec::new();
+        let own = self.0[&id].clone();
+        let guards = |one: &Person, other: &Person| one.group != other.group && one.session == other.session;
+        let mut groups = BTreeSet::new();
+        if self.0.get(&parent).is_some_and(|parent| guards(parent, &own)) {
+            groups.insert(own.group);
         }
-        if inherits_an_end && id != 1 {
+        for (number, child) in self.0.iter_mut().filter(|(_, child)| child.parent == id) {
+            child.parent = 1;
+            if child.ended.is_some() {
+                inherited.push(*number);
+            } else if guards(&own, child) {
+                groups.insert(child.group);
+            }
+        }
+        if !inherited.is_empty() && id != 1 {
+            if self.action(1, CHLD) == Action::Ignore {
+                inherited.iter().for_each(|child| drop(self.0.remove(child)));
+            }
             self.send(1, CHLD);
         }
         if self.0.contains_key(&parent) {
@@ -173,6 +187,22 @@ impl World {
             }
             self.send(parent, CHLD);
         }
+        for group in groups {
+            let members: Vec<u32> = self.members(group);
+            let is_stopped = members.iter().any(|member| self.0[member].stopped);
+            if is_stopped && self.is_orphaned(members[0]) {
+                for member in members {
+                    self.send(member, HUP);
+                    self.send(member, CONT);
+                }
+            }
+        }
+    }
+
+    /// Returns the members of a group that have not ended.
+    fn members(&self, group: u32) -> Vec<u32> {
+        let members = self.0.iter().filter(|(_, person)| person.group == group && person.ended.is_none());
+        members.map(|(id, _)| *id).collect()
     }
 
     /// Returns what `wait4` returns for any child, with all options.
@@ -207,6 +237,9 @@ impl Game {
         let system = &mut play.instance.system;
         let process = play.instance.processes.get(1).unwrap();
         process.space().write(&mut system.memory, PATH, b"/bin/program\0");
+        // Without a handler, it would end the first process, and the game.
+        play.put(1, ARGUMENT, &[HANDLER, 0, 0, 0]);
+        play.call(1, Sysno::rt_sigaction as u64, [HUP.into(), ARGUMENT, 0, 8, 0, 0]);
         let first = Person {
             parent: 0,
             group: 1,
@@ -215,7 +248,7 @@ impl Game {
             ended: None,
             stopped: false,
             news: None,
-            actions: BTreeMap::new(),
+            actions: BTreeMap::from([(HUP, Action::Handle)]),
             blocked: BTreeSet::new(),
             pending: BTreeSet::new(),
             handled: BTreeMap::new(),
@@ -330,7 +363,7 @@ impl Game {
         let (own, person) = (&self.world.0[&id], &self.world.0[&other]);
         let group = if random.below(2) == 0 { other } else { own.group };
         let is_group = self.world.0.values().any(|member| member.group == group && member.session == own.session);
-        let expected = if other != id && (person.parent != id || person.ended.is_some()) {
+        let expected = if other != id && person.parent != id {
             -3
         } else if other != id && person.session != own.session {
             -1

@@ -96,7 +96,7 @@ impl<M: Machine> Caller<'_, M> {
             }
             return Err(self.wait(&[Key::Writable(node)], None, Interruption::Restartable));
         }
-        let count = pipe.write(from);
+        let count = pipe.write(from)?;
         self.system.waiters.wake(Key::Readable(node));
         Ok(count)
     }
@@ -123,6 +123,9 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::ENXIO);
         }
         let description = self.system.open(node, flags);
+        if !has_other && !blocks {
+            self.system.descriptions.get(description).without_writers = Some(openings);
+        }
         if has_other || !blocks {
             return Ok(description);
         }

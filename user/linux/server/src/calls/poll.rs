@@ -37,11 +37,12 @@ impl<M: Machine> Caller<'_, M> {
         const WRITE: u16 = event::WRITABLE | event::WRITABLE_TOO;
         let open_file = self.system.descriptions.get(description);
         let (node, reads, writes) = (open_file.node, open_file.reads(), open_file.writes());
+        let unseen = open_file.without_writers;
         match &self.system.tree.node(node).kind {
             Kind::Fifo(pipe) => {
                 keys.extend(reads.then_some(Key::Readable(node)));
                 keys.extend(writes.then_some(Key::Writable(node)));
-                let events = pipe_events(pipe, reads, writes);
+                let events = pipe_events(pipe, reads, writes, unseen);
                 if events & event::READABLE == 0 && reads {
                     self.await_outside(node);
                 }
@@ -79,11 +80,15 @@ impl<M: Machine> Caller<'_, M> {
             record[pollfd::RESULT..].copy_from_slice(&events.to_le_bytes());
             ready += u64::from(events != 0);
         }
+        if ready == 0 && self.process.signals.is_due() {
+            return Err(Errno::EINTR);
+        }
         if ready == 0 && !self.has_passed(deadline) {
             return Err(self.wait(&keys, deadline, Interruption::Final));
         }
         self.write(records, &all)?;
-        self.write_time_left(time, deadline)?;
+        self.write_time_left(time, deadline);
+        self.process.signals.restore_blocked();
         Ok(ready)
     }
 
@@ -116,31 +121,40 @@ impl<M: Machine> Caller<'_, M> {
             }
             results.push((set, found));
         }
+        if ready == 0 && self.process.signals.is_due() {
+            return Err(Errno::EINTR);
+        }
         if ready == 0 && !self.has_passed(deadline) {
             return Err(self.wait(&keys, deadline, Interruption::Final));
         }
         for (set, found) in results {
             self.write_if_wanted(set, &found)?;
         }
-        self.write_time_left(time, deadline)?;
+        self.write_time_left(time, deadline);
+        self.process.signals.restore_blocked();
         Ok(ready)
     }
 
     /// Tells how much of a call's time was left.
-    fn write_time_left(&mut self, into: u64, deadline: Option<Duration>) -> Result<()> {
-        let Some(deadline) = deadline else { return Ok(()) };
+    fn write_time_left(&mut self, into: u64, deadline: Option<Duration>) {
+        let Some(deadline) = deadline else { return };
         let left = deadline.saturating_sub(self.system.memory.hardware.monotonic());
-        self.write_if_wanted(into, &super::time_record(left))
+        // As Linux, which does not mind if the time cannot be written.
+        if into != 0 {
+            self.process.space().write(&mut self.system.memory, into, &super::time_record(left));
+        }
     }
 }
 
 /// Returns the events of a pipe.
-fn pipe_events(pipe: &Pipe, reads: bool, writes: bool) -> u16 {
+fn pipe_events(pipe: &Pipe, reads: bool, writes: bool, without_writers: Option<u32>) -> u16 {
     let mut events = 0;
     if reads && !pipe.is_empty() {
         events |= event::READABLE | event::READABLE_TOO;
     }
-    if reads && !pipe.has_writers() && !writes {
+    // Who has opened the pipe before anybody wrote waits for the first.
+    let has_had_writers = without_writers != Some(pipe.openings().1);
+    if reads && !writes && !pipe.has_writers() && has_had_writers {
         events |= event::HUNG_UP;
     }
     if writes && pipe.has_room(Pipe::ATOMIC) {

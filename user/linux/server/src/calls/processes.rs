@@ -10,6 +10,7 @@ use tench_linux_memory::Space;
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
+use crate::descriptors::Descriptors;
 use crate::instance::{child_code, end_code, give_back};
 use crate::process::{News, Process, State};
 use crate::signals::{Cause, Info, SIGNALS, number};
@@ -57,8 +58,11 @@ impl<M: Machine> Caller<'_, M> {
     /// ends; until then the parent waits.
     pub fn clone(&mut self, flags: u64, stack: u64, parent_id: u64, thread_pointer: u64, child_id: u64) -> Result {
         if let Some(waiting) = &self.process.waiting {
-            // It has been made, and has let go of the memory.
-            return Ok(waiting.done);
+            // It has been made. Whoever has the memory now, perhaps a child of the child, has to let go of it first.
+            let (child, own) = (waiting.done, self.process.id);
+            let holder = self.others.iter().find(|other| other.lender == Some(own)).map(|other| other.id);
+            return holder
+                .map_or(Ok(child), |holder| Err(self.wait(&[Key::Program(holder)], None, Interruption::Never)));
         }
         let waits = flags & clone::VFORK != 0;
         let lends = flags & clone::VM != 0;
@@ -73,10 +77,12 @@ impl<M: Machine> Caller<'_, M> {
         if flags & !KNOWN != 0 || flags & 0xff > SIGNALS as u64 {
             return Err(Errno::EINVAL);
         }
+        let descriptors = self.process.descriptors.copied().ok_or(Errno::ENOMEM)?;
         let id = self.others.next_id(Some(self.process)).ok_or(Errno::EAGAIN)?;
         let record = id.to_le_bytes();
         if flags & clone::PARENT_SETTID != 0 {
-            self.write(parent_id, &record)?;
+            // As Linux, which does not look whether it can be written.
+            self.process.space().write(&mut self.system.memory, parent_id, &record);
         }
         let mut space = self.space_for_child(lends)?;
         if flags & clone::CHILD_SETTID != 0 {
@@ -97,7 +103,7 @@ impl<M: Machine> Caller<'_, M> {
         hardware.set_float_registers(&mut thread, &float);
         set_child_registers(&mut registers, flags, stack, thread_pointer);
         hardware.run(&mut thread, &registers);
-        let mut child = self.child(id, thread, space);
+        let mut child = self.child(id, thread, space, descriptors);
         child.end_signal = (flags & 0xff) as u32;
         child.lender = lends.then_some(self.process.id);
         child.clear_at_end = if flags & clone::CHILD_CLEARTID != 0 { child_id } else { 0 };
@@ -130,7 +136,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Returns a child of the process, which inherits all that a child does.
-    fn child(&mut self, id: u32, thread: M::Thread, space: Space<M>) -> Process<M> {
+    fn child(&mut self, id: u32, thread: M::Thread, space: Space<M>, descriptors: Descriptors) -> Process<M> {
         let own = &*self.process;
         self.system.tree.share(own.directory);
         for (_, descriptor) in own.descriptors.all() {
@@ -153,7 +159,7 @@ impl<M: Machine> Caller<'_, M> {
             space: Some(space),
             lender: None,
             has_executed: false,
-            descriptors: own.descriptors.clone(),
+            descriptors,
             directory: own.directory,
             mask: own.mask,
             heap: own.heap,
@@ -169,7 +175,7 @@ impl<M: Machine> Caller<'_, M> {
     /// Gives the process the memory of a new program, and lets go of what it has had.
     pub(crate) fn replace_space(&mut self, space: Space<M>) {
         if let Some(old) = self.process.space.replace(space) {
-            give_back(self.system, self.others, self.process.lender.take(), old);
+            give_back(self.system, self.others, self.process.lender.take(), old, self.process.heap_end);
         }
         self.process.has_executed = true;
         self.system.waiters.wake(Key::Program(self.process.id));
@@ -294,7 +300,7 @@ impl<M: Machine> Caller<'_, M> {
         let process = if id == own.0 {
             &mut *self.process
         } else {
-            let child = self.others.get(id).filter(|process| process.parent == own.0 && !process.has_ended());
+            let child = self.others.get(id).filter(|process| process.parent == own.0);
             let child = child.ok_or(Errno::ESRCH)?;
             if child.session != own.1 {
                 return Err(Errno::EPERM);

@@ -7,7 +7,7 @@ use tench_linux_files::{Errno, Kind, Last, NodeId, Tree};
 use tench_linux_memory::ObjectId;
 
 use crate::caller::{Caller, Outcome, Result};
-use crate::exec::{Image, Start};
+use crate::exec::{Image, MAX_STRINGS, Start};
 use crate::{Machine, System};
 
 /// The longest argument or variable, in bytes.
@@ -16,8 +16,8 @@ const MAX_STRING: usize = 128 * 1024;
 const MAX_LINE: usize = 256;
 /// The most scripts that name each other.
 const MAX_SCRIPTS: usize = 5;
-/// The most arguments or variables.
-const MAX_STRINGS: usize = 16 * 1024;
+/// Size of a pointer in bytes.
+const POINTER: usize = 8;
 
 /// The program that runs a script.
 struct Interpreter {
@@ -110,8 +110,8 @@ impl<M: Machine> System<M> {
 }
 
 impl<M: Machine> Caller<'_, M> {
-    /// Reads an array of strings.
-    fn read_strings(&mut self, address: u64) -> Result<Vec<Vec<u8>>> {
+    /// Reads an array of strings, which may have so many bytes together, of which they leave some.
+    fn read_strings(&mut self, address: u64, left: &mut usize) -> Result<Vec<Vec<u8>>> {
         let mut strings = Vec::new();
         if address == 0 {
             return Ok(strings);
@@ -122,10 +122,9 @@ impl<M: Machine> Caller<'_, M> {
             if string == 0 {
                 return Ok(strings);
             }
-            if strings.len() == MAX_STRINGS {
-                return Err(Errno::E2BIG);
-            }
-            strings.push(self.read_string(string, MAX_STRING)?.ok_or(Errno::E2BIG)?);
+            let string = self.read_string(string, MAX_STRING)?.ok_or(Errno::E2BIG)?;
+            *left = left.checked_sub(string.len() + 1 + POINTER).ok_or(Errno::E2BIG)?;
+            strings.push(string);
         }
     }
 
@@ -139,8 +138,9 @@ impl<M: Machine> Caller<'_, M> {
 
     fn run(&mut self, path: u64, arguments: u64, environment: u64) -> Result<Outcome> {
         let (from, path) = self.path(AT_FDCWD as u64, path)?;
-        let mut arguments = self.read_strings(arguments)?;
-        let environment = self.read_strings(environment)?;
+        let mut left = MAX_STRINGS;
+        let mut arguments = self.read_strings(arguments, &mut left)?;
+        let environment = self.read_strings(environment, &mut left)?;
         if arguments.is_empty() {
             arguments.push(Vec::new());
         }

@@ -14,6 +14,8 @@ use crate::waiting::{Interruption, Key, Waiting};
 
 /// `EINTR` as a result.
 const INTERRUPTED: u64 = (-4i64).cast_unsigned();
+/// The shortest time between two signals of a timer: the process has to get on meanwhile.
+const SHORTEST: Duration = Duration::from_millis(1);
 /// Size of an instruction.
 const INSTRUCTION: u64 = 4;
 
@@ -62,7 +64,11 @@ impl<M: Machine> Instance<M> {
         let Some((info, disposition)) = process.signals.take() else { return self.processes.put(process) };
         match disposition {
             Disposition::End => self.end(process, Status::Killed(info.signal)),
-            Disposition::Stop if self.is_orphaned(&process, info.signal) => self.processes.put(process),
+            Disposition::Stop if self.is_orphaned(&process, info.signal) => {
+                // There may be another signal.
+                self.system.attention.extend(process.signals.is_due().then_some(process.id));
+                self.processes.put(process);
+            }
             Disposition::Stop => self.stop(process, info.signal),
             Disposition::Handle(action) => {
                 let mut registers = self.stop_thread(&mut process);
@@ -73,11 +79,8 @@ impl<M: Machine> Instance<M> {
                     let result = interrupt(&waiting, &action, &mut registers);
                     self.caller(&mut process).end_trace(result);
                 }
-                if self.handle(&mut process, &info, &action, &mut registers) {
-                    self.go_on(process, registers);
-                } else {
-                    self.end(process, Status::Killed(number::SEGV));
-                }
+                self.handle_or_fault(&mut process, &info, &action, &mut registers);
+                self.go_on(process, registers);
             }
         }
     }
@@ -103,13 +106,25 @@ impl<M: Machine> Instance<M> {
                     return self.stop(process, info.signal);
                 }
                 Disposition::Handle(action) => {
-                    if !self.handle(&mut process, &info, &action, &mut registers) {
-                        return self.end(process, Status::Killed(number::SEGV));
-                    }
+                    self.handle_or_fault(&mut process, &info, &action, &mut registers);
                 }
             }
         }
         self.run(process, &registers);
+    }
+
+    /// Makes a handler the next that a process runs. If there is no room on its stack, that is a fault, which ends the
+    /// process if it was one already.
+    fn handle_or_fault(&mut self, process: &mut Process<M>, info: &Info, action: &Action, registers: &mut Registers) {
+        let before = *registers;
+        if self.handle(process, info, action, registers) {
+            return;
+        }
+        *registers = before;
+        if info.signal == number::SEGV {
+            process.signals.set_action(number::SEGV, Action::DEFAULT);
+        }
+        process.signals.force(Info::from_system(number::SEGV));
     }
 
     /// Makes a handler the next that a process runs. Returns false if there is no room on its stack.
@@ -130,12 +145,16 @@ impl<M: Machine> Instance<M> {
     /// Returns whether a process does not stop at a signal because nobody would let it go on: no member of its group
     /// has a parent in another group of the session. `SIGSTOP` stops it all the same.
     fn is_orphaned(&self, process: &Process<M>, signal: u32) -> bool {
-        let has_guardian = |member: &Process<M>| {
-            let parent = self.processes.iter().find(|parent| parent.id == member.parent);
+        signal != number::STOP && !self.has_guardian(process)
+    }
+
+    /// Returns whether somebody in the session, but in another group, is the parent of a member of a process's group.
+    pub(super) fn has_guardian(&self, process: &Process<M>) -> bool {
+        let mut members = self.processes.iter().filter(|member| member.group == process.group).chain([process]);
+        members.any(|member| {
+            let parent = self.processes.find(member.parent).filter(|parent| !parent.has_ended());
             parent.is_some_and(|parent| parent.group != process.group && parent.session == process.session)
-        };
-        let members = self.processes.iter().filter(|member| member.group == process.group).chain([process]);
-        signal != number::STOP && !members.into_iter().any(has_guardian)
+        })
     }
 
     /// Stops a process.
@@ -164,7 +183,8 @@ impl<M: Machine> Instance<M> {
         process.timer = (!timer.interval.is_zero()).then(|| {
             // Times that have passed meanwhile do not come later.
             let missed = (now.saturating_sub(timer.deadline).as_nanos() / timer.interval.as_nanos()) as u32;
-            Timer { deadline: timer.deadline + timer.interval * missed.saturating_add(1), ..timer }
+            let next = timer.deadline + timer.interval * missed.saturating_add(1);
+            Timer { deadline: next.max(now + SHORTEST), ..timer }
         });
         let next = process.timer.map(|timer| timer.deadline);
         self.system.send(process, Info::from_system(number::ALRM));

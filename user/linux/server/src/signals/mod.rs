@@ -14,6 +14,7 @@ pub const SIGNALS: usize = 64;
 /// Numbers of signals that the personality sends or treats in a special way.
 #[allow(missing_docs, reason = "these are Linux's names without SIG; its manual pages explain them")]
 pub mod number {
+    pub const HUP: u32 = 1;
     pub const INT: u32 = 2;
     pub const ILL: u32 = 4;
     pub const BUS: u32 = 7;
@@ -232,6 +233,11 @@ impl Default for Signals {
 const MAX_PENDING: usize = 1024;
 
 impl Signals {
+    /// Returns the signals of a process that has ended.
+    pub const fn none() -> Signals {
+        Signals { actions: Vec::new(), blocked: 0, saved: None, stack: Stack::NONE, pending: VecDeque::new() }
+    }
+
     /// Returns the signals of a child: the same actions, and none that have come.
     pub fn inherited(&self) -> Signals {
         Signals { pending: VecDeque::new(), saved: None, actions: self.actions.clone(), ..*self }
@@ -249,7 +255,7 @@ impl Signals {
 
     /// Returns the action for a signal.
     pub fn action(&self, signal: u32) -> Action {
-        self.actions[signal as usize - 1]
+        self.actions.get(signal as usize - 1).copied().unwrap_or(Action::DEFAULT)
     }
 
     /// Sets the action for a signal. If it ignores the signal, those that have come are dropped.
@@ -281,7 +287,8 @@ impl Signals {
         }
         let is_blocked = (self.blocked | self.saved.unwrap_or(0)) & only(signal) != 0;
         let has_come = signal < number::RT_MIN && self.pending.iter().any(|info| info.signal == signal);
-        if !has_come && (is_blocked || !self.is_ignored(signal)) && self.pending.len() < MAX_PENDING {
+        let has_room = signal < number::RT_MIN || self.pending.len() < MAX_PENDING;
+        if !has_come && (is_blocked || !self.is_ignored(signal)) && has_room {
             self.pending.push_back(info);
         }
     }

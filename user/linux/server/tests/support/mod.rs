@@ -41,6 +41,16 @@ pub enum Doing {
     Stopped,
 }
 
+impl Thread {
+    /// Lets the thread go on, if its call was answered.
+    fn take_answer(&mut self) {
+        if let Some(result) = self.answer.take() {
+            (self.doing, self.is_kept) = (Doing::Runs, false);
+            self.registers.x[0] = result.unwrap_or(self.registers.x[0]);
+        }
+    }
+}
+
 /// A thread, which does nothing by itself.
 #[derive(Debug)]
 pub struct Thread {
@@ -48,6 +58,10 @@ pub struct Thread {
     pub doing: Doing,
     /// Its registers.
     pub registers: Registers,
+    /// Others are served while it waits.
+    is_kept: bool,
+    /// The answer that it gets when the call that is being served is over.
+    answer: Option<Option<u64>>,
     float: FloatRegisters,
 }
 
@@ -93,20 +107,25 @@ impl Threads for Console {
     fn make_thread(&mut self, _: &(), _: u32) -> Result<Thread, Errno> {
         self.threads += 1;
         let float = FloatRegisters { q: [0; 32], status: 0, control: 0 };
-        Ok(Thread { doing: Doing::Stopped, registers: Registers::ZERO, float })
+        Ok(Thread { doing: Doing::Stopped, registers: Registers::ZERO, is_kept: false, answer: None, float })
     }
     fn end_thread(&mut self, _: Thread) {
         self.threads -= 1;
     }
     fn answer(&mut self, thread: &mut Thread, result: Option<u64>) {
         assert_eq!(thread.doing, Doing::Waits, "only who waits gets an answer");
-        thread.doing = Doing::Runs;
-        thread.registers.x[0] = result.unwrap_or(thread.registers.x[0]);
+        thread.answer = Some(result);
+        if thread.is_kept {
+            thread.take_answer();
+        }
     }
     fn keep(&mut self, thread: &mut Thread) {
         assert_eq!(thread.doing, Doing::Waits);
+        thread.is_kept = true;
     }
     fn stop(&mut self, thread: &mut Thread) {
+        thread.take_answer();
+        thread.is_kept = false;
         thread.doing = Doing::Stopped;
     }
     fn registers(&mut self, thread: &Thread) -> Registers {
@@ -237,6 +256,7 @@ impl Play {
         thread.registers.x[8] = number;
         thread.registers.pc = thread.registers.pc.wrapping_add(4);
         self.instance.call(id, number, arguments);
+        self.send_answer(id);
         (self.doing(id)? == Doing::Runs).then(|| self.thread(id).registers.x[0])
     }
 
@@ -250,6 +270,21 @@ impl Play {
     pub fn fault(&mut self, id: u32, address: u64, access: Access) {
         self.thread(id).doing = Doing::Waits;
         self.instance.fault(id, Fault::Access { address, access, instruction: 0 });
+        self.send_answer(id);
+    }
+
+    /// Sends the answer to what was served last.
+    fn send_answer(&mut self, id: u32) {
+        let thread = self.instance.processes.get(id).and_then(|process| process.thread.as_mut());
+        thread.into_iter().for_each(Thread::take_answer);
+    }
+
+    /// Writes numbers to a process's memory.
+    pub fn put(&mut self, id: u32, address: u64, words: &[u64]) {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let Instance { system, processes, .. } = &mut self.instance;
+        let space = processes.get(id).unwrap().space();
+        assert_eq!(space.write(&mut system.memory, address, &bytes), bytes.len());
     }
 
     /// Returns the processes whose threads run.
