@@ -29,6 +29,7 @@ use tench::time::{self, Duration};
 use tench_protocol::{Failure, Rejection};
 
 use crate::case::{Case, Outcome};
+use crate::stage::PRIORITY;
 
 pub const CASES: &[Case] = &[
     Case::new("HOS0301", "memory of others is hidden from a program without the power", |_| play("mem")),
@@ -38,10 +39,22 @@ pub const CASES: &[Case] = &[
     Case::new("HOS0305", "what others made is not changed without the power", |_| files()),
     Case::new("HOS0306", "children have no more memory together than their parent may have", |_| family()),
     Case::new("HOS0307", "sleepers with one deadline hold nobody up who runs below the clock", |_| sleepers()),
+    Case::new("HOS0308", "a lent terminal is the borrower's alone, and only for as long as it is lent", |_| lending()),
 ];
 
 /// File that the child must not be able to change.
 const VICTIM: &str = "/tmp/not-yours";
+
+fn lending() -> Outcome {
+    let lender = Procs::STANDARD.prepare("cases")?;
+    lender.argument("powerless")?;
+    lender.argument("lend")?;
+    // It is a process of its own, so that the terminal is nobody's again afterwards.
+    lender.configure(PRIORITY as u8, PRIORITY as u8, 0, Powers::TERMINAL)?;
+    let status = Procs::STANDARD.wait(lender.start()?)?;
+    equal!((status.state, status.exit_code()), (State::Exited, Some(REFUSED)));
+    Ok(())
+}
 
 fn files() -> Outcome {
     let mut made = fs::create(VICTIM)?;
@@ -185,6 +198,10 @@ pub fn child(server: &str) -> Option<i32> {
         "mem" => MEM,
         "names" => NAMES,
         "console" => CONSOLE,
+        "lend" => LENDER,
+        "borrow" => BORROWER,
+        "heir" => HEIR,
+        "keep" => return keep(),
         "reserve" => RESERVE,
         "files" => FILES,
         "family" => &[parent],
@@ -277,12 +294,90 @@ const CONSOLE: &[fn() -> Option<bool>] = &[
     || not_yours(Console::STANDARD.set_reader(tench::process::id())),
     || not_yours(Console::STANDARD.set_reader_and_signal(0, memory::make::<Notification>(0).ok()?.cap())),
     || not_yours(Console::STANDARD.set_suspend_signal(memory::make::<Notification>(0).ok()?.cap())),
+    || not_yours(Console::STANDARD.lend(tench::process::id())),
     || Some(Console::STANDARD.state().ok()?.0 == Mode::Canonical),
 ];
 
 /// Returns whether the console refused a client that does not own the terminal.
 fn not_yours<T>(result: Result<T, Failure<ConsoleError>>) -> Option<bool> {
-    Some(matches!(result, Err(Failure::Refused(ConsoleError::NotYours))))
+    refused(result, ConsoleError::NotYours)
+}
+
+/// Returns whether the console refused a request for this reason.
+fn refused<T>(result: Result<T, Failure<ConsoleError>>, why: ConsoleError) -> Option<bool> {
+    Some(matches!(result, Err(Failure::Refused(error)) if error == why))
+}
+
+/// Attempts at the terminal by its owner.
+const LENDER: &[fn() -> Option<bool>] = &[
+    || refused(Console::STANDARD.lend(tench::process::id()), ConsoleError::NotReading),
+    || {
+        // There is nobody whom Ctrl-] would tell.
+        Console::STANDARD.set_reader(tench::process::id()).ok()?;
+        refused(Console::STANDARD.lend(tench::process::id()), ConsoleError::NoSignal)
+    },
+    || {
+        let borrower = lend_to("borrow")?;
+        let status = Procs::STANDARD.wait(borrower).ok()?;
+        // It has ended in raw mode.
+        let (mode, reader, _) = Console::STANDARD.state().ok()?;
+        Some(status.exit_code() == Some(REFUSED) && (mode, reader) == (Mode::Canonical, tench::process::id()))
+    },
+    || {
+        let borrower = lend_to("keep")?;
+        while Console::STANDARD.state().ok()?.0 != Mode::Raw {
+            time::sleep(Duration::from_millis(1));
+        }
+        Console::STANDARD.set_reader(tench::process::id()).ok()?;
+        let mode = Console::STANDARD.state().ok()?.0;
+        let status = Procs::STANDARD.wait(borrower).ok()?;
+        Some(mode == Mode::Canonical && status.exit_code() == Some(REFUSED))
+    },
+    || Some(Console::STANDARD.state().ok()?.0 == Mode::Canonical),
+];
+
+/// Starts a child to which this process lends the terminal.
+fn lend_to(name: &str) -> Option<u64> {
+    let child = Procs::STANDARD.prepare("cases").ok()?;
+    child.argument("powerless").ok()?;
+    child.argument(name).ok()?;
+    let interrupt = memory::make::<Notification>(0).ok()?;
+    Console::STANDARD.set_reader_and_signal(child.process(), interrupt.cap()).ok()?;
+    Console::STANDARD.lend(child.process()).ok()?;
+    child.start().ok()
+}
+
+/// Attempts by the process that is lent the terminal: it sets the mode, and nothing else.
+const BORROWER: &[fn() -> Option<bool>] = &[
+    || Some(Console::STANDARD.set_mode(Mode::Raw).is_ok() && Console::STANDARD.state().ok()?.0 == Mode::Raw),
+    || not_yours(Console::STANDARD.lend(tench::process::id())),
+    || not_yours(Console::STANDARD.lend(0)),
+    || not_yours(Console::STANDARD.set_reader(0)),
+    || not_yours(Console::STANDARD.set_reader_and_signal(0, memory::make::<Notification>(0).ok()?.cap())),
+    || not_yours(Console::STANDARD.set_suspend_signal(memory::make::<Notification>(0).ok()?.cap())),
+    || {
+        let heir = Procs::STANDARD.spawn("cases", &["powerless", "heir"]).ok()?;
+        let status = Procs::STANDARD.wait(heir).ok()?;
+        Some(status.exit_code() == Some(REFUSED) && Console::STANDARD.state().ok()?.0 == Mode::Raw)
+    },
+];
+
+/// Attempts by a child of the process that is lent the terminal.
+const HEIR: &[fn() -> Option<bool>] = &[
+    || not_yours(Console::STANDARD.set_mode(Mode::Canonical)),
+    || not_yours(Console::STANDARD.set_reader(tench::process::id())),
+    || not_yours(Console::STANDARD.lend(tench::process::id())),
+    || not_yours(Console::STANDARD.lend(Console::STANDARD.state().ok()?.1)),
+];
+
+/// Runs the child that sets raw mode again and again, until it is refused. Returns its exit code.
+fn keep() -> Option<i32> {
+    Console::STANDARD.set_mode(Mode::Raw).ok()?;
+    while Console::STANDARD.state().ok()?.0 == Mode::Raw {
+        time::sleep(Duration::from_millis(1));
+    }
+    let refused = not_yours(Console::STANDARD.set_mode(Mode::Raw))?;
+    refused.then_some(REFUSED as i32)
 }
 
 /// Attempts at the reservation server.

@@ -7,9 +7,9 @@ use tench_sys::{Instant, Notification};
 #[interface(client = Console, version = 1)]
 pub trait ConsoleService {
     /// Writes text. `\n` becomes `\r\n` on the line. The reply comes when the text is in the server's buffer, that is,
-    /// when there is room for it. Without the power `terminal`, the only control characters that reach the terminal are
-    /// `\n`, `\t`, `\r` and backspace; the others are shown, as `^[` for instance, and invalid UTF-8 as U+FFFD. A
-    /// character may be split over several writes.
+    /// when there is room for it. Unless the caller has the power `terminal` or is lent the terminal, the only control
+    /// characters that reach it are `\n`, `\t`, `\r` and backspace; the others are shown, as `^[` for instance, and
+    /// invalid UTF-8 as U+FFFD. A character may be split over several writes.
     /// Errors: `Full`.
     #[method(1)]
     fn put(
@@ -23,7 +23,7 @@ pub trait ConsoleService {
     /// Reads at most this many bytes, when there are some: in canonical mode one line with its `\n` (or what fits of
     /// it), in raw mode what has come, at least one byte. The end of the input, Ctrl-D on an empty line, is a reply of
     /// 0 bytes. While a foreground process is set, others wait.
-    /// Errors: `Interrupted` (Ctrl-C in canonical mode), `Full`.
+    /// Errors: `Interrupted` (Ctrl-C in canonical mode, or Ctrl-] while the terminal is lent), `Full`.
     #[method(2)]
     fn get(
         &mut self,
@@ -34,7 +34,8 @@ pub trait ConsoleService {
 
     /// Sets the mode. Typed text that has not been read stays, but a Ctrl-C or Ctrl-Z in it that was typed in raw mode
     /// has its canonical effect once that is the mode.
-    /// Errors: `NotYours` (the terminal is another process's; or nobody's, and the caller lacks the power `terminal`).
+    /// Errors: `NotYours` (the terminal is another process's and not lent to the caller; or nobody's, and the caller
+    /// lacks the power `terminal`).
     #[method(3)]
     fn set_mode(&mut self, caller: Caller, powers: Powers, mode: Mode) -> Result<(), Error>;
 
@@ -44,7 +45,7 @@ pub trait ConsoleService {
     fn state(&mut self) -> Result<(Mode, u64, bool), Error>;
 
     /// Sets which process reads (0: every one); Ctrl-C interrupts reads and has no other effect. The caller owns the
-    /// terminal from then on. When the process that reads has ended, the owner reads.
+    /// terminal from then on. When the process that reads has ended, the owner reads. Either ends what `lend` permits.
     /// Errors: `NotYours` (the terminal is another process's; or nobody's, and the caller lacks the power `terminal`).
     #[method(5)]
     fn set_reader(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error>;
@@ -91,6 +92,15 @@ pub trait ConsoleService {
         powers: Powers,
         suspend: Arrived<'_, Notification>,
     ) -> Result<(), Error>;
+
+    /// Lends the terminal to the process that reads: until it ends, or the next change of the process that reads, it
+    /// may set the mode and write any character, and nothing else of what the owner may. Then the mode is canonical.
+    /// Meanwhile Ctrl-] does in both modes what Ctrl-C does in canonical mode; what was typed in raw mode and not read
+    /// before it is dropped.
+    /// Errors: `NotYours`, `NotReading` (that process does not read, or every one does), `NoSignal` (no notification
+    /// is set for Ctrl-C, so Ctrl-] could not take the terminal back).
+    #[method(11)]
+    fn lend(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error>;
 }
 
 tench_protocol::codes! {
@@ -99,7 +109,7 @@ tench_protocol::codes! {
         /// Lines: echo; backspace, Ctrl-U and Ctrl-W edit; Ctrl-C interrupts; Ctrl-D ends the input; Ctrl-Z suspends,
         /// if a notification is set for it.
         Canonical = 1;
-        /// Every byte goes to the reader as it comes, without echo.
+        /// Every byte goes to the reader as it comes, without echo; but Ctrl-] interrupts while the terminal is lent.
         Raw = 2;
     }
 }
@@ -118,5 +128,9 @@ tench_protocol::codes! {
         NotYours = 3, "the terminal is another process's, or nobody's and this one has no power to take it";
         /// Nothing was typed in time.
         TimedOut = 4, "nothing was typed in time";
+        /// The terminal is lent only to the process that reads.
+        NotReading = 5, "the terminal is lent only to the process that reads; make it the reader first";
+        /// No notification is set for Ctrl-C, which would take a lent terminal back.
+        NoSignal = 6, "nobody would be told to take the terminal back; set the reader with a notification for Ctrl-C first";
     }
 }

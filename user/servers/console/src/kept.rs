@@ -4,8 +4,8 @@
 //! word 0      ownership: 1 or 2, the first or the second record (0: not set yet)
 //! word 1      number of bytes ever appended
 //! word 2      number of bytes ever sent
-//! word 4…6    first record: mode, owner, foreground
-//! word 8…10   second record
+//! word 4…7    first record: mode, owner, foreground, and 1 if the terminal is lent to the foreground
+//! word 8…11   second record
 //! word 12…    the bytes, a word each, in a ring
 //! ```
 //! The record that is not in use is written; then word 0 selects it. So whenever the console ends, there is the old or
@@ -35,6 +35,8 @@ pub struct Ownership {
     pub owner: u64,
     /// The only process that reads; 0 if every process may.
     pub foreground: u64,
+    /// Set if the terminal is lent to the process in the foreground.
+    pub is_lent: bool,
 }
 
 /// The persistent state.
@@ -60,7 +62,10 @@ impl<M: Lasting> Kept<M> {
             _ => return None,
         };
         let mode = Mode::from_code(self.memory.read(at))?;
-        Some(Ownership { mode, owner: self.memory.read(at + 1), foreground: self.memory.read(at + 2) })
+        let foreground = self.memory.read(at + 2);
+        // To every process it is never lent.
+        let is_lent = foreground != 0 && self.memory.read(at + 3) == 1;
+        Some(Ownership { mode, owner: self.memory.read(at + 1), foreground, is_lent })
     }
 
     /// Saves the ownership of the terminal.
@@ -70,6 +75,7 @@ impl<M: Lasting> Kept<M> {
         self.memory.write(at, now.mode as u64);
         self.memory.write(at + 1, now.owner);
         self.memory.write(at + 2, now.foreground);
+        self.memory.write(at + 3, now.is_lent.into());
         self.memory.write(CURRENT, other);
     }
 

@@ -19,6 +19,8 @@ const BACKSPACE: u8 = 8;
 const KILL_LINE: u8 = 21; // Ctrl-U
 const KILL_WORD: u8 = 23; // Ctrl-W
 const SUSPEND: u8 = 26; // Ctrl-Z
+/// Ctrl-], which interrupts in either mode while the terminal is lent.
+pub const TAKE_BACK: u8 = 29;
 const DELETE: u8 = 127;
 
 /// An item of input that can be read.
@@ -37,7 +39,7 @@ pub enum Typed {
     Nothing,
     /// There may be something to read.
     Ready,
-    /// Ctrl-C in canonical mode.
+    /// Ctrl-C in canonical mode, or Ctrl-] while the terminal is lent.
     Interrupt,
     /// Ctrl-Z in canonical mode.
     Suspend,
@@ -106,6 +108,18 @@ impl Line {
             Mode::Raw => self.typed_raw(byte, echo),
             Mode::Canonical => self.typed_canonical(byte, echo),
         }
+    }
+
+    /// Handles Ctrl-] while the terminal is lent. What was typed for the borrower and not finished or read is dropped.
+    pub fn take_back(&mut self, echo: &mut Output) -> Typed {
+        match self.mode {
+            Mode::Raw => self.ready.clear(),
+            Mode::Canonical => {
+                self.edit.clear();
+                echo.write(b"^]\n");
+            }
+        }
+        Typed::Interrupt
     }
 
     fn typed_raw(&mut self, byte: u8, echo: &mut Output) -> Typed {

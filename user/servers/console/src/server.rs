@@ -292,6 +292,10 @@ impl ConsoleService for Server {
         Ok(())
     }
 
+    fn lend(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error> {
+        self.terminal.lend(caller.process, powers, process, self.interrupt.is_some())
+    }
+
     fn set_mode(&mut self, caller: Caller, powers: Powers, mode: Mode) -> Result<(), Error> {
         let key = self.terminal.set_mode(caller.process, powers, mode)?;
         self.signal(key);

@@ -11,7 +11,7 @@ use tench_quota::{Client, allows};
 use tench_sys::Instant;
 
 use crate::kept::{Kept, Ownership};
-use crate::line::{Line, Typed};
+use crate::line::{Line, TAKE_BACK, Typed};
 use crate::output::Output;
 use crate::plain::Plain;
 
@@ -35,7 +35,7 @@ struct Reader<R> {
 /// A key that is signalled to the process that controls the foreground process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// Ctrl-C.
+    /// Ctrl-C, or Ctrl-] while the terminal is lent.
     Interrupt,
     /// Ctrl-Z.
     Suspend,
@@ -70,6 +70,8 @@ pub struct Terminal<R> {
     owner: u64,
     /// The only process that reads; 0 if every process may.
     foreground: u64,
+    /// Set if the terminal is lent to the process in the foreground.
+    is_lent: bool,
     readers: VecDeque<Reader<R>>,
     writers: VecDeque<Writer<R>>,
     drainers: Vec<(Client, R)>,
@@ -89,6 +91,7 @@ impl<R> Terminal<R> {
             plain: Plain::default(),
             owner: 0,
             foreground: 0,
+            is_lent: false,
             readers: VecDeque::with_capacity(limit),
             writers: VecDeque::with_capacity(limit),
             drainers: Vec::with_capacity(limit),
@@ -193,7 +196,11 @@ impl<R> Terminal<R> {
 
     /// Handles a typed byte. Returns a key that has to be signalled.
     pub fn typed(&mut self, byte: u8) -> Option<Key> {
-        match self.line.typed(byte, &mut self.output) {
+        let typed = match byte {
+            TAKE_BACK if self.is_lent => self.line.take_back(&mut self.output),
+            _ => self.line.typed(byte, &mut self.output),
+        };
+        match typed {
             Typed::Nothing => None,
             Typed::Ready => {
                 self.serve();
@@ -262,9 +269,10 @@ impl<R> Terminal<R> {
         true
     }
 
-    /// Writes for a thread: the text as it is if the client has the power for that, otherwise [filtered](Plain).
+    /// Writes for a thread: the text as it is if the client has the power for that or is lent the terminal, otherwise
+    /// [filtered](Plain).
     pub fn write_with(&mut self, client: Client, powers: Powers, text: &[u8], reply: R) {
-        if powers.contains(Powers::TERMINAL) {
+        if powers.contains(Powers::TERMINAL) || self.is_lent_to(client.process) {
             self.write(client, text, reply);
             return;
         }
@@ -354,6 +362,7 @@ impl<R> Terminal<R> {
         if let Some(ownership) = kept.ownership() {
             terminal.owner = ownership.owner;
             terminal.foreground = ownership.foreground;
+            terminal.is_lent = ownership.is_lent;
             terminal.line.set_mode(ownership.mode);
         }
         terminal
@@ -361,12 +370,15 @@ impl<R> Terminal<R> {
 
     /// Returns the ownership of the terminal.
     pub const fn ownership(&self) -> Ownership {
-        Ownership { mode: self.line.mode(), owner: self.owner, foreground: self.foreground }
+        let (mode, is_lent) = (self.line.mode(), self.is_lent);
+        Ownership { mode, owner: self.owner, foreground: self.foreground, is_lent }
     }
 
     /// Sets the mode. Returns a key that has to be signalled.
     pub fn set_mode(&mut self, process: u64, powers: Powers, mode: Mode) -> Result<Option<Key>, Error> {
-        self.check_control(process, powers)?;
+        if !self.is_lent_to(process) {
+            self.check_control(process, powers)?;
+        }
         let key = match self.line.set_mode(mode) {
             Typed::Interrupt => {
                 self.output.write(b"^C\n");
@@ -382,13 +394,42 @@ impl<R> Terminal<R> {
         Ok(key)
     }
 
-    /// Sets who reads. The caller owns the terminal from then on.
+    /// Sets who reads. The caller owns the terminal from then on, and it is lent to nobody.
     pub fn set_foreground(&mut self, process: u64, powers: Powers, foreground: u64) -> Result<(), Error> {
         self.check_control(process, powers)?;
+        self.end_lending();
         self.owner = process;
         self.foreground = foreground;
         self.serve();
         Ok(())
+    }
+
+    /// Lends the terminal to the process that reads. `has_signal` says whether Ctrl-] can be signalled to anybody.
+    pub fn lend(&mut self, process: u64, powers: Powers, borrower: u64, has_signal: bool) -> Result<(), Error> {
+        self.check_control(process, powers)?;
+        if borrower == 0 || borrower != self.foreground {
+            return Err(Error::NotReading);
+        }
+        if !has_signal {
+            return Err(Error::NoSignal);
+        }
+        self.is_lent = true;
+        // What it writes now is not put together with the beginning of a character that it wrote before.
+        self.plain.forget(borrower);
+        Ok(())
+    }
+
+    /// Returns whether the terminal is lent to a process.
+    const fn is_lent_to(&self, process: u64) -> bool {
+        self.is_lent && process == self.foreground
+    }
+
+    /// Ends the lending, if there is any: the mode is canonical again. A key among what the borrower has not read is
+    /// not signalled: it was meant for the borrower.
+    fn end_lending(&mut self) {
+        if core::mem::take(&mut self.is_lent) {
+            self.line.set_mode(Mode::Canonical);
+        }
     }
 
     /// Checks that a process may control who reads, and how. Fails with `NotYours` if another process owns the
@@ -405,6 +446,7 @@ impl<R> Terminal<R> {
         let replies = self.take_out_all(process);
         self.plain.forget(process);
         if self.foreground == process {
+            self.end_lending();
             // Not every process: what is typed now is not for a program in the background.
             self.foreground = self.owner;
         }
@@ -412,6 +454,7 @@ impl<R> Terminal<R> {
         if owned {
             self.owner = 0;
             self.foreground = 0;
+            self.is_lent = false;
             self.line.set_mode(Mode::Canonical);
         }
         self.serve();

@@ -42,13 +42,14 @@ proptest! {
     /// The saved ownership is the last that was reported as done, or a later one that was under way.
     #[test]
     fn the_terminals_owner_is_one_of_the_last_two_named(
-        steps in prop::collection::vec((0..9u64, 0..9u64, any::<bool>()), 1..8),
-        left in 0..40usize,
+        steps in prop::collection::vec((0..9u64, 0..9u64, any::<bool>(), any::<bool>()), 1..8),
+        left in 0..48usize,
     ) {
         let mut memory = Fragile { words: vec![0; 16], left };
         let mut before = None;
-        for (owner, foreground, raw) in steps {
-            let now = Ownership { mode: if raw { Mode::Raw } else { Mode::Canonical }, owner, foreground };
+        for (owner, foreground, raw, lent) in steps {
+            let mode = if raw { Mode::Raw } else { Mode::Canonical };
+            let now = Ownership { mode, owner, foreground, is_lent: lent && foreground != 0 };
             Kept::new(&mut memory).set_ownership(now);
             let found = Kept::new(&mut memory).ownership();
             prop_assert!(found == Some(now) || memory.left == 0 && found == before);
@@ -89,6 +90,38 @@ proptest! {
         let waiting: Vec<u8> = resumed.output.waiting().copied().collect();
         prop_assert!(waiting.starts_with(&accepted) && waiting.len() <= OUTPUT_LIMIT);
         prop_assert!([owner, next].into_iter().any(|owner| resumed.ownership().owner == owner.unwrap_or(0)));
+    }
+
+    /// Whenever the console ends while the terminal is lent and given back, its successor goes on with one of the last
+    /// two states: the borrower has raw mode and Ctrl-], or neither.
+    #[test]
+    fn lending_goes_on_as_it_was_reported(steps in prop::collection::vec(0..4u8, 1..12), left in 0..80usize) {
+        let mut memory = Fragile { words: vec![0; 8192], left };
+        let mut terminal = Terminal::<()>::new(4);
+        let (owner, borrower) = (5, 6);
+        terminal.set_foreground(owner, Powers::TERMINAL, borrower).unwrap();
+        let mut known = Ownership { mode: Mode::Canonical, owner: 0, foreground: 0, is_lent: false };
+        for step in steps {
+            let none = Powers::empty();
+            // Not each is permitted at any time.
+            match step {
+                0 => terminal.set_foreground(owner, none, borrower).unwrap(),
+                1 => terminal.lend(owner, none, borrower, true).unwrap_or(()),
+                2 => drop(terminal.set_mode(borrower, none, Mode::Raw)),
+                _ => drop(terminal.process_ended(borrower)),
+            }
+            let now = terminal.ownership();
+            Kept::new(&mut memory).set_ownership(now);
+            let mut resumed = Terminal::<()>::resumed(4, &Kept::new(&mut memory));
+            let found = resumed.ownership();
+            prop_assert!(found == now || memory.left == 0 && found == known, "{found:?} for {now:?}");
+            prop_assert_eq!(resumed.set_mode(borrower, none, Mode::Raw).is_ok(), found.is_lent);
+            prop_assert_eq!(resumed.typed(29).is_some(), found.is_lent);
+            if memory.left == 0 {
+                return Ok(());
+            }
+            known = found;
+        }
     }
 
     #[test]

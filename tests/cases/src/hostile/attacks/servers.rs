@@ -7,7 +7,8 @@ use core::time::Duration;
 use tench::abi::layout::slot;
 use tench::abi::{Operation, Powers, Tag};
 use tench::clock::Clock;
-use tench::console::protocol::Console;
+use tench::console::Failure as ConsoleFailure;
+use tench::console::protocol::{Console, Error as ConsoleError, Mode};
 use tench::files::Files;
 use tench::fs;
 use tench::io::{self, Write};
@@ -16,7 +17,7 @@ use tench::memory::{self, make};
 use tench::names::Names;
 use tench::procs::protocol::Error;
 use tench::procs::{Failure as ProcsFailure, Procs, Spawn};
-use tench::sys::{Cap, CapAddress, Endpoint, Instant, Message, OWN_CSPACE, Wait, offer_slots, raw};
+use tench::sys::{Cap, CapAddress, Endpoint, Instant, Message, Notification, OWN_CSPACE, Wait, offer_slots, raw};
 use tench::thread::Builder;
 use tench::time::sleep;
 use tench_random::Random;
@@ -42,6 +43,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("bomb", "processes that start processes are as many as they may be", || bomb("bomb-3")),
     Attack::new("storm", "processes that end at once are started one after another, and nothing stays", storm),
     Attack::new("escape", "control characters do not reach the terminal", escape).first(),
+    Attack::new("take-terminal", "who is lent no terminal neither sets its mode nor lends it", take_terminal),
     Attack::new("sudden-end", "a process that ends in the middle of a request leaves nothing", sudden_end),
     Attack::new(
         "own-service",
@@ -283,6 +285,24 @@ fn escape() -> Outcome {
     for part in ESCAPES.chunks(3) {
         said(Console::STANDARD.write(part))?;
     }
+    Ok(())
+}
+
+fn take_terminal() -> Outcome {
+    let own = tench::process::id();
+    let (_, reader, _) = said(Console::STANDARD.state())?;
+    let interrupt = make::<Notification>(0)?;
+    for _ in 0..50 {
+        let refused = [
+            Console::STANDARD.set_mode(Mode::Raw),
+            Console::STANDARD.lend(own),
+            Console::STANDARD.lend(reader),
+            Console::STANDARD.set_reader(own),
+            Console::STANDARD.set_reader_and_signal(own, interrupt.cap()),
+        ];
+        check!(refused.iter().all(|result| *result == Err(ConsoleFailure::Refused(ConsoleError::NotYours))));
+    }
+    equal!(said(Console::STANDARD.state())?.0, Mode::Canonical);
     Ok(())
 }
 
