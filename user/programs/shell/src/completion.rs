@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use tench_abi::Powers;
 
-use crate::commands::is_option;
+use crate::commands::{TERMINAL, is_option};
 use crate::editor::Completion;
 use crate::parse;
 use crate::system::Entry;
@@ -77,10 +77,12 @@ fn kind_of_next(words: &[String], sources: &dyn Sources) -> Candidates {
     }
 }
 
-/// Returns what the word after `run` and `words` can be: options have a value each, and then comes the program.
+/// Returns what the word after `run` and `words` can be: options have a value each, except for one, and then comes
+/// the program.
 fn kind_of_program(words: &[String]) -> Candidates {
     match words {
         [] => Candidates::Programs,
+        [option, rest @ ..] if option == TERMINAL => kind_of_program(rest),
         [option] if option == "--with" => Candidates::Powers,
         [option] if is_option(option) => Candidates::Nothing,
         [option, _, rest @ ..] if is_option(option) => kind_of_program(rest),

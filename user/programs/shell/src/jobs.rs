@@ -34,12 +34,14 @@ pub enum Fate {
 /// A job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Number of the job.
+    /// Number of the job; 0 if it has none yet.
     pub number: u64,
     /// The pipeline as it was typed.
     pub text: String,
     /// Programs of the job.
     pub members: Vec<Member>,
+    /// Set if its program is lent the terminal while it is in the foreground.
+    pub borrows: bool,
 }
 
 impl Member {
@@ -133,9 +135,9 @@ pub struct Jobs(Vec<Job>);
 
 impl Jobs {
     /// Adds a job. Returns its number: one more than the highest.
-    pub fn add(&mut self, text: &str, members: Vec<Member>) -> u64 {
+    pub fn add(&mut self, job: Job) -> u64 {
         let number = self.0.last().map_or(1, |last| last.number + 1);
-        self.0.push(Job { number, text: text.into(), members });
+        self.0.push(Job { number, ..job });
         number
     }
 

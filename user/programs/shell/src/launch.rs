@@ -15,7 +15,7 @@ use core::mem::take;
 use tench_abi::Powers;
 use tench_procs_interface::pid::{self, Shown};
 
-use crate::commands::{self, Action, Call, Command, CoreChoice, Failure, words_of};
+use crate::commands::{self, Action, Call, Command, CoreChoice, Failure, Wanted, words_of};
 use crate::jobs::{Job, Member};
 use crate::parse::{Errors, Pipeline, Stage, Standard, Target};
 use crate::shell::{Shell, Sinks};
@@ -24,7 +24,7 @@ use crate::system::{How, OnKey, Settings, Stream, Waited, base_name};
 /// Kind of a stage.
 enum Step<'a> {
     Command(&'static Command, &'a [String]),
-    Program { words: &'a [String], pid: u64 },
+    Program { words: &'a [String], pid: u64, borrows: bool },
 }
 
 /// A failure, and the command in which it happened.
@@ -45,6 +45,14 @@ struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
+    /// Returns the process that is to be lent the terminal.
+    fn borrower(&self) -> Option<u64> {
+        self.steps.iter().find_map(|step| match step {
+            Step::Program { pid, borrows: true, .. } => Some(*pid),
+            _ => None,
+        })
+    }
+
     /// Returns the programs.
     fn members(&self) -> Vec<Member> {
         let member = |step: &Step<'_>| match step {
@@ -60,6 +68,20 @@ impl Prepared<'_> {
 /// Returns whether the words are a name and `--help`.
 fn asks_for_help(stage: &Stage) -> bool {
     matches!(&stage.words[..], [_, option] if option == "--help")
+}
+
+/// Refuses to lend the terminal to a program that would not be the only one in the foreground and read from it.
+fn check_lending(pipeline: &Pipeline, stage: &Stage) -> Result<(), Failure> {
+    let what = if pipeline.stages.len() > 1 {
+        "the terminal is lent to one program; run it without |"
+    } else if pipeline.background {
+        "the terminal is lent in the foreground; run the program without &"
+    } else if stage.input.is_some() {
+        "the terminal is lent to a program that reads from it; run it without <"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(what.into()))
 }
 
 impl Shell<'_> {
@@ -80,7 +102,10 @@ impl Shell<'_> {
         }
         self.flush();
         let mut prepared = Prepared::default();
-        let outcome = self.prepare(pipeline, &mut prepared).and_then(|()| self.start(&mut prepared));
+        let outcome = self
+            .prepare(pipeline, &mut prepared)
+            .and_then(|()| self.lend(&prepared))
+            .and_then(|()| self.start(&mut prepared));
         if let Err(trouble) = outcome {
             self.give_up(&mut prepared);
             return Err(trouble);
@@ -115,7 +140,8 @@ impl Shell<'_> {
         let Some((name, arguments)) = stage.words.split_first() else { return Err((None, self.unknown(""))) };
         let here = pid::split_pid(self.system.own_pid()).0;
         let Some(command) = commands::find(name) else {
-            return self.program(None, here, &stage.words, Settings::default());
+            let pid = self.program(None, here, &stage.words, Settings::default())?;
+            return Ok(Step::Program { words: &stage.words, pid, borrows: false });
         };
         if asks_for_help(stage)
             && let Some(help) = commands::find("help")
@@ -135,7 +161,12 @@ impl Shell<'_> {
                     Some(CoreChoice::Any) => self.system.least_loaded().map_err(|refusal| with(refusal.into()))?,
                 };
                 self.check_powers(wanted.settings.powers).map_err(with)?;
-                self.program(Some(command), core, wanted.words, wanted.settings)
+                if wanted.borrows {
+                    check_lending(pipeline, stage).map_err(with)?;
+                }
+                let Wanted { words, borrows, settings, .. } = wanted;
+                let pid = self.program(Some(command), core, words, settings)?;
+                Ok(Step::Program { words, pid, borrows })
             }
             _ if pipeline.background => usage("only programs can run in the background"),
             Action::Alone(_) if !is_alone => usage("it needs the shell for itself, without |"),
@@ -143,15 +174,15 @@ impl Shell<'_> {
         }
     }
 
-    fn program<'a>(
+    fn program(
         &mut self,
         command: Option<&'static Command>,
         core: u64,
-        words: &'a [String],
+        words: &[String],
         settings: Settings,
-    ) -> Result<Step<'a>, Trouble> {
+    ) -> Result<u64, Trouble> {
         match self.system.prepare(core, words, settings) {
-            Ok(Some(pid)) => Ok(Step::Program { words, pid }),
+            Ok(Some(pid)) => Ok(pid),
             Ok(None) => Err((command, self.unknown(words.first().map_or("", String::as_str)))),
             Err(refusal) => Err((command, refusal.into())),
         }
@@ -250,6 +281,13 @@ impl Shell<'_> {
 
     // ── Running ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    /// Lends the terminal to the program for which that was asked: before it runs, so that it has it from the start.
+    fn lend(&mut self, prepared: &Prepared<'_>) -> Result<(), Trouble> {
+        let Some(pid) = prepared.borrower() else { return Ok(()) };
+        self.system.set_foreground(&[pid], pid, OnKey::Handle);
+        self.system.lend(pid).map_err(|refusal| (commands::find("run"), refusal.into()))
+    }
+
     fn start(&mut self, prepared: &mut Prepared<'_>) -> Result<(), Trouble> {
         while !prepared.waiting.is_empty() {
             let pid = prepared.waiting.remove(0);
@@ -275,14 +313,16 @@ impl Shell<'_> {
 
     fn leave_in_background(&mut self, pipeline: &Pipeline, prepared: &Prepared<'_>) {
         let pids: Vec<String> = prepared.started.iter().map(|pid| Shown(*pid).to_string()).collect();
-        let number = self.jobs.add(&pipeline.text, prepared.members());
+        let (text, members) = (pipeline.text.clone(), prepared.members());
+        let number = self.jobs.add(Job { number: 0, text, members, borrows: false });
         let noun = if pids.len() == 1 { "process" } else { "processes" };
         self.say(format_args!("[{number}] {} ({noun} {})", pipeline.text, pids.join(", ")));
     }
 
     /// Runs the commands, and waits for the programs.
     fn see_through(&mut self, pipeline: &Pipeline, prepared: &mut Prepared<'_>) {
-        if !prepared.started.is_empty() {
+        let borrows = prepared.borrower().is_some();
+        if !prepared.started.is_empty() && !borrows {
             // In a pipeline, only the first program can have the terminal as its input.
             let reads = |stage: &Stage| stage.input.is_none();
             let reader = match (prepared.steps.first(), pipeline.stages.first()) {
@@ -304,13 +344,16 @@ impl Shell<'_> {
             self.release_sinks(sinks, prepared);
         }
         if !prepared.started.is_empty() {
-            self.wait_for(Job { number: 0, text: pipeline.text.clone(), members });
+            self.wait_for(Job { number: 0, text: pipeline.text.clone(), members, borrows });
         }
     }
 
     /// Waits for a job in the foreground, and reports how it ended. A suspended one becomes or remains numbered.
     pub(crate) fn wait_for(&mut self, mut job: Job) {
         let waited = self.system.wait(&job.live());
+        if job.borrows {
+            self.restore_terminal();
+        }
         // Ctrl-C is meant for the whole line.
         self.is_line_given_up |= matches!(waited, Ok(Waited::EndedEarly(_)));
         match waited {
@@ -331,7 +374,7 @@ impl Shell<'_> {
                 self.start_line();
                 let text = job.text.clone();
                 let number = if job.number == 0 {
-                    self.jobs.add(&text, job.members)
+                    self.jobs.add(job)
                 } else {
                     let number = job.number;
                     self.jobs.put_back(job);

@@ -23,6 +23,16 @@ const GREETING: &str = "etc/motd";
 /// Buffered output is sent when it reaches this many bytes; one message to the console holds as many.
 const OUTPUT_CHUNK: usize = 400;
 
+/// Brings the terminal back into its usual state, whatever a program to which it was lent has left: ends an unfinished
+/// sequence; leaves another screen, without moving the cursor if there is none; sets modes, margins, colours and the
+/// character set to their defaults; lines wrap, the cursor is visible, and neither the mouse nor pasted text is
+/// reported.
+const RESTORE: &str = concat!(
+    "\x18\x1b\\\x1b7\x1b[?1049l",
+    "\x1b[!p\x1b[0m\x0f\x1b[?7h\x1b[?25h",
+    "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l",
+);
+
 /// Targets of the output of commands; by default the terminal.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sinks {
@@ -196,6 +206,13 @@ impl<'s> Shell<'s> {
         if !self.system.is_at_line_start() {
             self.system.write(b"\n");
         }
+    }
+
+    /// Restores the terminal after it was lent. The console takes the sequences for text, so what the shell shows next
+    /// is on a new line.
+    pub(crate) fn restore_terminal(&mut self) {
+        self.flush();
+        self.system.write(RESTORE.as_bytes());
     }
 
     // ── Its end ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -240,6 +240,8 @@ pub trait System {
     /// Gives these processes the terminal, and sets the effect of its keys on them, until the next `wait` has returned.
     /// `reader`, which is one of them or the shell, gets what is typed.
     fn set_foreground(&mut self, pids: &[u64], reader: u64, on_key: OnKey);
+    /// Lends the terminal to the process that reads from it in the foreground that was set.
+    fn lend(&mut self, pid: u64) -> Result<(), SystemError>;
     /// Waits until processes have ended, in the foreground that was set.
     fn wait(&mut self, pids: &[u64]) -> Result<Waited, SystemError>;
     /// Kills a process.

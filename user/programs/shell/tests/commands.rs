@@ -56,6 +56,23 @@ fn mistakes_get_one_helpful_line() {
             "run --slots 1M hello",
             "run: 1M is no number of capabilities, such as 1000000; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n",
         ),
+        ("run --terminal", "run: the program is missing; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n"),
+        (
+            "run --terminal cat | cat",
+            "run: the terminal is lent to one program; run it without |; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n",
+        ),
+        (
+            "cat | run --terminal cat",
+            "run: the terminal is lent to one program; run it without |; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n",
+        ),
+        (
+            "run --terminal cat &",
+            "run: the terminal is lent in the foreground; run the program without &; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n",
+        ),
+        (
+            "run --terminal cat < etc/motd",
+            "run: the terminal is lent to a program that reads from it; run it without <; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n",
+        ),
         ("run --quota 16K hello", "run: there is not enough memory\n"),
         ("ps | run", "run: the program is missing; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n"),
         ("run --core", "run: the core is missing; usage: run [OPTION...] PROGRAM [ARGUMENT...] [&]\n"),

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Fake, output, output_of, session};
 use tench_procs_interface::protocol::State;
-use tench_shell::system::{End, OnKey, Waited};
+use tench_shell::system::{End, OnKey, Terminal, Waited};
 
 #[track_caller]
 fn check(line: &str, expected: &str) {
@@ -136,6 +136,53 @@ fn the_first_program_has_the_terminal() {
     assert_eq!(foreground(&mut system, "cat < etc/motd | cat"), (vec![10, 11], 7, Some(OnKey::Handle)));
     assert_eq!(foreground(&mut system, "echo a | cat"), (vec![12], 7, Some(OnKey::Handle)));
     assert_eq!(foreground(&mut system, "wait 8"), (vec![8], 7, Some(OnKey::StopWaiting)));
+}
+
+/// Sequences that the shell writes when it takes the terminal back.
+const RESTORE: &str = "\x18\x1b\\\x1b7\x1b[?1049l\x1b[!p\x1b[0m\x0f\x1b[?7h\x1b[?25h\
+                       \x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l";
+
+#[test]
+fn the_terminal_is_lent_before_the_program_runs() {
+    let mut system = Fake::new("init");
+    let text = "hello, no line feed";
+    let lines = ["run --terminal --quota 1M hello", "hello", "time run --terminal hello > tmp/a"];
+    let time = "1,234,567 instructions, 62.500 ms\n";
+    assert_eq!(output_of(&mut system, &lines), format!("{text}{RESTORE}{text}{RESTORE}{time}"));
+    assert_eq!(system.lent, [(8, State::Preparing), (10, State::Preparing)]);
+    assert_eq!(system.settings[0].quota, Some(1 << 20));
+    // Its end is reported after that, in a line of its own.
+    assert_eq!(output_of(&mut system, &["run --terminal fail"]), format!("{text}{RESTORE}\n[exited with 3]\n"));
+}
+
+#[test]
+fn a_suspended_program_is_lent_the_terminal_again() {
+    let mut system = Fake::new("init");
+    let suspended = "[1] run --terminal hello: suspended; fg %1 or bg %1 lets it go on\n";
+    system.key = Some(Waited::Suspended);
+    let output = session(&mut system, "run --terminal hello\nbg\njobs\nfg\n");
+    let expected = format!(
+        "Welcome.\ntench> run --terminal hello\n{RESTORE}\n{suspended}\
+         tench> bg\n[1] run --terminal hello\n\
+         tench> jobs\nJOB  STATE    PROCESSES  COMMAND\n%1   running  8          run --terminal hello\n\
+         tench> fg\nrun --terminal hello\nhello, no line feed{RESTORE}\ntench> "
+    );
+    assert_eq!(output, expected);
+    assert_eq!(system.lent, [(8, State::Preparing), (8, State::Running)]);
+    // A job that was not lent it is not lent it now.
+    system.key = Some(Waited::Suspended);
+    assert!(!session(&mut system, "hello\nfg\n").contains(RESTORE));
+    assert_eq!(system.lent.len(), 2);
+}
+
+#[test]
+fn a_terminal_of_others_is_not_lent() {
+    let mut system = Fake::new("shell");
+    system.terminal = Terminal::Others;
+    let count = system.processes.len();
+    let output = output_of(&mut system, &["run --terminal hello"]);
+    assert_eq!(output, "run: the terminal is not this shell's\n");
+    assert_eq!((system.processes.len(), system.lent.len()), (count, 0), "it did not run");
 }
 
 #[test]

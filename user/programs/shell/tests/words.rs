@@ -270,6 +270,8 @@ fn tab_completes_what_the_position_asks_for() {
         ("rp", "rps "),
         ("run t", "run timer "),
         ("run timer e", "run timer etc/"),
+        ("run --terminal t", "run --terminal timer "),
+        ("run --quota 2M --terminal --with po", "run --quota 2M --terminal --with power "),
         ("run --with po", "run --with power "),
         ("run --with power,me", "run --with power,memory "),
         ("run --with xyz", "run --with xyz"),

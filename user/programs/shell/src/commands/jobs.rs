@@ -30,7 +30,7 @@ pub const COMMANDS: &[Command] = &[
         usage: "[%JOB]",
         summary: "bring a job into the foreground",
         help: "It gets the terminal, goes on if it was suspended, and the shell waits for it. Without %JOB it is the last \
-               one. Ctrl-C kills it, Ctrl-Z suspends it.",
+               one. Ctrl-C kills it, Ctrl-Z suspends it. What run --terminal started is lent the terminal again.",
         arguments: Candidates::Jobs,
         action: Action::Alone(foreground),
     },
@@ -100,8 +100,10 @@ fn foreground(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     let live = job.live();
     let reader = job.members.first().map_or(0, |member| member.pid);
     shell.system.set_foreground(&live, reader, OnKey::Handle);
+    let lent = if job.borrows { shell.system.lend(reader) } else { Ok(()) };
     let outcome = go_on(shell, &mut job);
     shell.wait_for(job);
+    lent?;
     outcome
 }
 

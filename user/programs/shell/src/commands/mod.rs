@@ -19,7 +19,7 @@ use crate::shell::Shell;
 use crate::system::SystemError;
 
 pub use process::words_of;
-pub(crate) use process::{CoreChoice, is_option, program_of};
+pub(crate) use process::{CoreChoice, TERMINAL, Wanted, is_option, program_of};
 
 /// A call of a command.
 pub struct Call<'a> {

@@ -29,8 +29,9 @@ pub const COMMANDS: &[Command] = &[
                path of a file. The shell waits until the program ends; Ctrl-C kills it, Ctrl-Z suspends it. With & at the end it is \
                a job of the background, whose end is said before a later prompt. OPTIONS: --quota BYTES limits its \
                memory: a number, with K, M or G if it is of KiB, MiB or GiB. --slots N lets it hold N capabilities, if it \
-               needs more than 16,384. --core N starts it on that core, --core any \
-               on the one where the fewest programs run. --priority N and --ceiling N say how urgent it is, and how \
+               needs more than 16,384. --terminal lends it the terminal while it is in the foreground: it may read \
+               every key as it comes, and write control characters; Ctrl-] then does what Ctrl-C does otherwise, \
+               whatever the program makes of its keys. --core N starts it on that core, --core any on the one where the fewest programs run. --priority N and --ceiling N say how urgent it is, and how \
                urgent it can make what it starts; both are at most this shell's own ceiling. --with POWER,... passes on \
                what this shell may do beyond what every program may; without it, a program gets nothing of that. POWER \
                is one of power, cores, processes, memory, files, names, terminal, reserve, counters; caps shows who has \
@@ -136,17 +137,23 @@ pub struct Wanted<'a> {
     pub settings: Settings,
     /// Core on which it runs; by default the shell's own.
     pub core: Option<CoreChoice>,
+    /// Set if it is lent the terminal.
+    pub borrows: bool,
     /// The program with its arguments.
     pub words: &'a [String],
 }
 
 /// Parses the arguments of `run`: options, and the program with its arguments.
 pub fn program_of(arguments: &[String]) -> Result<Wanted<'_>, Failure> {
-    let mut wanted = Wanted { settings: Settings::default(), core: None, words: arguments };
+    let mut wanted = Wanted { settings: Settings::default(), core: None, borrows: false, words: arguments };
     let missing = |what: &str| Failure::Usage(format!("{what} missing"));
     loop {
         match wanted.words {
             [] => return Err(missing("the program is")),
+            [option, rest @ ..] if option == TERMINAL => {
+                wanted.borrows = true;
+                wanted.words = rest;
+            }
             [option, rest @ ..] => {
                 let Some((_, what)) = OPTIONS.iter().find(|(known, _)| known == option) else { return Ok(wanted) };
                 let (value, words) = rest.split_first().ok_or_else(|| missing(what))?;
@@ -157,7 +164,10 @@ pub fn program_of(arguments: &[String]) -> Result<Wanted<'_>, Failure> {
     }
 }
 
-/// Options of `run`, each with a value, and the message if that is missing.
+/// The option of `run` that has no value: it lends the program the terminal.
+pub const TERMINAL: &str = "--terminal";
+
+/// The other options of `run`, each with a value, and the message if that is missing.
 const OPTIONS: [(&str, &str); 6] = [
     ("--quota", "the bytes are"),
     ("--slots", "the number is"),
@@ -167,7 +177,7 @@ const OPTIONS: [(&str, &str); 6] = [
     ("--ceiling", "the ceiling is"),
 ];
 
-/// Returns whether a word is an option of `run`, which a value follows.
+/// Returns whether a word is an option of `run` that a value follows.
 pub fn is_option(word: &str) -> bool {
     OPTIONS.iter().any(|(option, _)| *option == word)
 }

@@ -39,6 +39,9 @@ use keys::Keys;
 
 const CONSOLE: Console<Standing> = Console::STANDARD;
 const PROCS: Procs = Procs::STANDARD;
+/// Why a shell that does not own the terminal cannot lend it.
+const NOT_LENT: &str = "the terminal is not this shell's, and only its own shell lends it; leave this one with exit, and \
+    start the program there";
 
 /// Servers and kernel.
 pub struct Live {
@@ -288,6 +291,13 @@ impl System for Live {
             }
             let _ = CONSOLE.set_mode(Mode::Canonical);
         }
+    }
+
+    fn lend(&mut self, pid: u64) -> Result<(), SystemError> {
+        again(|| CONSOLE.lend(pid)).map_err(|failure| match failure {
+            tench::console::Failure::Refused(ConsoleError::NotYours) => SystemError(NOT_LENT.into()),
+            failure => failure.into(),
+        })
     }
 
     fn wait(&mut self, pids: &[u64]) -> Result<Waited, SystemError> {

@@ -41,6 +41,8 @@ pub struct Fake {
     pub defective: Vec<&'static str>,
     /// The last foreground: processes, reader, and effect of keys.
     pub foreground: (Vec<u64>, u64, Option<OnKey>),
+    /// The processes to which the terminal was lent, in order, and their states then.
+    pub lent: Vec<(u64, State)>,
     /// The core on which the fewest processes run.
     pub quiet: u64,
     /// Powers of this shell.
@@ -78,6 +80,7 @@ impl Fake {
             key: None,
             defective: Vec::new(),
             foreground: (Vec::new(), 0, None),
+            lent: Vec::new(),
             quiet: 0,
             powers: Powers::all(),
             settings: Vec::new(),
@@ -254,6 +257,16 @@ impl System for Fake {
 
     fn set_foreground(&mut self, pids: &[u64], reader: u64, on_key: OnKey) {
         self.foreground = (pids.to_vec(), reader, Some(on_key));
+    }
+
+    fn lend(&mut self, pid: u64) -> Result<(), SystemError> {
+        if self.terminal != Terminal::Ours {
+            return Err(SystemError("the terminal is not this shell's".into()));
+        }
+        assert_eq!(self.foreground, (vec![pid], pid, Some(OnKey::Handle)));
+        let state = self.find(pid)?.state;
+        self.lent.push((pid, state));
+        Ok(())
     }
 
     fn wait(&mut self, pids: &[u64]) -> Result<Waited, SystemError> {
