@@ -20,7 +20,7 @@ const INPUT: u64 = 1;
 /// The notification's bit for Ctrl-C.
 const INTERRUPT: u64 = 2;
 
-/// What has happened outside.
+/// Events outside.
 #[derive(Debug)]
 pub struct Event {
     /// Ctrl-C was typed.
@@ -29,11 +29,11 @@ pub struct Event {
     pub input: Option<Vec<u8>>,
 }
 
-/// What the two threads share.
+/// Everything that the two threads share.
 struct Shared {
     /// Released once for each input that is wanted.
     wanted: Semaphore,
-    /// What was read; nothing at the end.
+    /// Bytes that were read; nothing at the end.
     input: Mutex<Vec<u8>>,
     /// Signalled when something was read.
     arrived: Cap<Notification>,
@@ -73,7 +73,7 @@ impl Shared {
 #[derive(Debug)]
 pub struct Console {
     arrived: Made<Notification>,
-    /// The same, with the bit of Ctrl-C.
+    /// Capability to the same notification, with the bit of Ctrl-C.
     interrupt: Option<Cap<Notification>>,
     /// Made when input is first wanted: most programs want none.
     shared: Option<Arc<Shared>>,

@@ -70,7 +70,7 @@ pub struct Start<'a> {
 
 /// Address of code that ends a signal's handler, if the program has none: behind the stack.
 pub const TRAMPOLINE: u64 = TOP;
-/// That code: `mov x8, #139` (`rt_sigreturn`), `svc #0`.
+/// Code at that address: `mov x8, #139` (`rt_sigreturn`), `svc #0`.
 pub static TRAMPOLINE_CODE: &[u8] = &[0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
 
 /// Size in bytes of the part of an ELF file's header that says how to read the rest, and of the header.

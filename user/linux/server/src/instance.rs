@@ -5,8 +5,8 @@
 //!                                             ▲
 //!   input, time, other calls ──▶ settle ──────┘  calls made again, signals delivered
 //! ```
-//! A call that has to wait is made again when what it waits for may have happened. Signals reach a process when its call
-//! is over, while it waits, or, if it runs, at once.
+//! A call that has to wait is made again when what it waits for may have happened. Signals reach a process when its
+//! call is over, while it waits, or, if it runs, at once.
 
 mod ending;
 mod signalling;
@@ -51,7 +51,7 @@ pub enum Fault {
 /// An instance.
 #[derive(Debug)]
 pub struct Instance<M: Machine> {
-    /// What the processes share.
+    /// Everything that the processes share.
     pub system: System<M>,
     /// The processes.
     pub processes: Processes<M>,
@@ -230,7 +230,7 @@ impl<M: Machine> Instance<M> {
             self.system.memory.hardware.keep(thread);
         }
         if process.signals.is_due() {
-            self.system.attention.push_back(process.id);
+            self.system.signalled.push_back(process.id);
         }
         self.processes.put(process);
     }
@@ -273,7 +273,7 @@ impl<M: Machine> Instance<M> {
     /// Makes calls again and delivers signals until nothing of that is left to do.
     fn settle(&mut self) {
         while self.status.is_none() {
-            if let Some(id) = self.system.attention.pop_front() {
+            if let Some(id) = self.system.signalled.pop_front() {
                 self.attend(id);
             } else if let Some(id) = self.system.waiters.take_ready() {
                 self.make_again(id);

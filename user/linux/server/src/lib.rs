@@ -1,7 +1,7 @@
 //! Runs unmodified Linux programs.
 //!
-//! An [`Instance`] has processes and a [`System`], which has what they share: memory, files, open files. A [`Caller`] is
-//! a process that makes a system call, with all others. Whatever needs the machine below is behind the trait
+//! An [`Instance`] has processes and a [`System`], which has what they share: memory, files, open files. A [`Caller`]
+//! is a process that makes a system call, with all others. Whatever needs the machine below is behind the trait
 //! [`Machine`], so that everything here also runs on the host.
 
 #![cfg_attr(target_os = "none", no_std)]

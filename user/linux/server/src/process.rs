@@ -18,7 +18,7 @@ use crate::waiting::Waiting;
 /// How a process has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It has ended itself, with this code.
+    /// The process has ended itself, with this code.
     Exited(u8),
     /// This signal has ended it.
     Killed(u32),
@@ -34,14 +34,14 @@ impl Status {
     }
 }
 
-/// What a process does.
+/// Activity of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Its thread runs, or its call is being served.
+    /// The process's thread runs, or its call is being served.
     Runs,
-    /// Its call waits.
+    /// The process's call waits.
     Waits,
-    /// It has ended, and its parent does not know yet.
+    /// The process has ended, and its parent does not know yet.
     Ended(Status),
 }
 
@@ -74,7 +74,7 @@ pub struct Process<M: Machine> {
     pub group: u32,
     /// Number of its session.
     pub session: u32,
-    /// What it does.
+    /// Activity of the process.
     pub state: State,
     /// A signal has stopped it. Its call may wait all the same.
     pub is_stopped: bool,
@@ -82,7 +82,7 @@ pub struct Process<M: Machine> {
     pub is_continued: bool,
     /// The registers with which it goes on, if it was stopped while it ran.
     pub stopped_at: Option<Registers>,
-    /// What its parent can learn.
+    /// News that the parent can learn.
     pub news: Option<News>,
     /// The signal that its parent gets when it ends; 0 for none.
     pub end_signal: u32,
@@ -90,13 +90,13 @@ pub struct Process<M: Machine> {
     pub waiting: Option<Waiting>,
     /// The line of the call that waits, if calls are traced.
     pub trace: Option<Trace>,
-    /// Its thread, until it ends.
+    /// The thread, until it ends.
     pub thread: Option<M::Thread>,
     /// Memory of the process, until it ends or while it has lent it.
     pub space: Option<Space<M>>,
     /// The process that has lent it the memory, and waits for it.
     pub lender: Option<u32>,
-    /// It has started a program since it was made.
+    /// The process has started a program since it was made.
     pub has_executed: bool,
     /// Descriptors of the process.
     pub descriptors: Descriptors,

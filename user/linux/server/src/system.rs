@@ -65,10 +65,10 @@ pub struct System<M> {
     pub terminal: Terminal,
     /// A buffer through which calls copy.
     pub(crate) buffer: Vec<u8>,
-    /// Who waits for what.
+    /// Processes that wait, and for what.
     pub waiters: Waiters,
     /// Processes for which signals have come.
-    pub(crate) attention: VecDeque<u32>,
+    pub(crate) signalled: VecDeque<u32>,
 }
 
 impl<M: Machine> System<M> {
@@ -91,7 +91,7 @@ impl<M: Machine> System<M> {
             terminal: Terminal::default(),
             buffer: Vec::new(),
             waiters: Waiters::default(),
-            attention: VecDeque::new(),
+            signalled: VecDeque::new(),
         };
         system.update_time();
         for path in [&b"/dev"[..], b"/tmp", b"/etc", b"/root"] {
@@ -217,7 +217,7 @@ impl<M: Machine> System<M> {
             process.is_continued = true;
         }
         process.signals.send(info);
-        self.attention.push_back(process.id);
+        self.signalled.push_back(process.id);
         self.waiters.wake(Key::Signal(process.id));
     }
 

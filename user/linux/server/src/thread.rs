@@ -18,8 +18,8 @@ pub trait Threads: Hardware {
     /// Ends a thread, whatever it does.
     fn end_thread(&mut self, thread: Self::Thread);
 
-    /// Answers a call or fault: the thread goes on, perhaps with a result in `x0`. The thread that is being served may go
-    /// on a little later.
+    /// Answers a call or fault: the thread goes on, perhaps with a result in `x0`. The thread that is being served may
+    /// go on a little later.
     fn answer(&mut self, thread: &mut Self::Thread, result: Option<u64>);
 
     /// Lets a thread whose call or fault is being served wait for the answer while others are served.

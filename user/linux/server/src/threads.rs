@@ -18,20 +18,20 @@ const SLOTS: u64 = 1;
 #[derive(Debug)]
 pub struct Thread {
     thread: Made<KernelThread>,
-    /// Its time.
+    /// The thread's time.
     _scheduling: Made<SchedulingContext>,
     /// The endpoint, with the process's number as badge.
     endpoint: Cap<Endpoint>,
-    /// What holds the thread while it waits and others are served.
+    /// The object that holds the thread while it waits and others are served.
     reply: Option<Made<Reply>>,
 }
 
-/// What all threads share.
+/// Everything that all threads share.
 #[derive(Debug)]
 pub struct Threads {
     cspace: Made<CapNode>,
     endpoint: Made<Endpoint>,
-    /// What holds the thread whose call or fault is being served.
+    /// The object that holds the thread whose call or fault is being served.
     current: Made<Reply>,
     /// Empty reply objects. With those that hold threads, they are as many as there are threads.
     free: Vec<Made<Reply>>,

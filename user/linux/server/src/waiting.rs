@@ -1,4 +1,4 @@
-//! What processes wait for.
+//! Waits of processes.
 //!
 //! A call that has to wait is made again when what it waits for may have happened. A process that waits has its
 //! [`Waiting`], in which a call keeps what it must know then.
@@ -48,7 +48,7 @@ pub struct Waiting {
     pub number: u64,
     /// Arguments of the call.
     pub arguments: [u64; 6],
-    /// What may end the wait.
+    /// Events that may end the wait.
     pub keys: Vec<Key>,
     /// When the wait ends at the latest: time since the machine started.
     pub deadline: Option<Duration>,
@@ -65,13 +65,13 @@ pub struct Waiting {
 /// Why a process is woken by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alarm {
-    /// Its call waits no longer.
+    /// The process's call waits no longer.
     Wait,
-    /// It has asked for a signal.
+    /// The process has asked for a signal.
     Signal,
 }
 
-/// Who waits for what, and whose wait is over.
+/// Processes that wait, what for, and whose wait is over.
 #[derive(Debug, Default)]
 pub struct Waiters {
     by_key: BTreeSet<(Key, u32)>,

@@ -141,7 +141,7 @@ fn arguments(random: &mut Random, number: u64) -> [u64; 6] {
     arguments
 }
 
-/// What the plays have come to.
+/// Sums over the plays.
 #[derive(Debug, Default)]
 struct Counts {
     calls: usize,

@@ -54,7 +54,8 @@ struct Person {
     handled: BTreeMap<u32, u32>,
 }
 
-/// The model: the processes, and those for which signals have come, in order. What happens at once counts as one signal.
+/// The model: the processes, and those for which signals have come, in order. What happens at once counts as one
+/// signal.
 #[derive(Default)]
 struct World(BTreeMap<u32, Person>, VecDeque<u32>);
 
@@ -227,7 +228,7 @@ struct Game {
     world: World,
     /// How often each handler of each process has run.
     handled: BTreeMap<(u32, u32), u32>,
-    /// What the processes have done.
+    /// Calls that the processes have made.
     history: Vec<String>,
 }
 

@@ -136,7 +136,8 @@ impl<M: Machine> Caller<'_, M> {
         Err(error)
     }
 
-    /// Goes on opening a pipe: the other side may have been opened meanwhile. Returns none if the call has not begun to.
+    /// Goes on opening a pipe: the other side may have been opened meanwhile. Returns none if the call has not begun
+    /// to.
     pub(crate) fn opening(&mut self) -> Option<Result<DescriptionId>> {
         let (description, before) = self.process.waiting.as_ref()?.opening?;
         let open_file = self.system.descriptions.get(description);

@@ -67,7 +67,7 @@ impl<M: Machine> Caller<'_, M> {
         if is_there { Ok(0) } else { Err(Errno::ESRCH) }
     }
 
-    /// Sends a signal to a thread, of which each process has one; the process is given, too, if it has to be that one's.
+    /// Sends a signal to a thread, of which each process has one; perhaps only if it is this process's.
     pub fn tgkill(&mut self, process: Option<u64>, thread: u64, signal_number: u64) -> Result {
         let thread = thread as u32;
         if thread.cast_signed() <= 0 || process.is_some_and(|process| (process as u32).cast_signed() <= 0) {

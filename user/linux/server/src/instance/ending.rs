@@ -14,13 +14,13 @@ use crate::{Machine, System};
 
 /// Codes of `SIGCHLD`: what has happened to a child.
 pub mod child_code {
-    /// It has ended itself.
+    /// The child has ended itself.
     pub const EXITED: i32 = 1;
     /// A signal has ended it.
     pub const KILLED: i32 = 2;
     /// A signal has stopped it.
     pub const STOPPED: i32 = 5;
-    /// It goes on.
+    /// The child goes on.
     pub const CONTINUED: i32 = 6;
 }
 

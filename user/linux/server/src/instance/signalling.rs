@@ -66,7 +66,7 @@ impl<M: Machine> Instance<M> {
             Disposition::End => self.end(process, Status::Killed(info.signal)),
             Disposition::Stop if self.is_orphaned(&process, info.signal) => {
                 // There may be another signal.
-                self.system.attention.extend(process.signals.is_due().then_some(process.id));
+                self.system.signalled.extend(process.signals.is_due().then_some(process.id));
                 self.processes.put(process);
             }
             Disposition::Stop => self.stop(process, info.signal),

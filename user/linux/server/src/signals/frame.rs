@@ -1,4 +1,4 @@
-//! What a handler finds on its stack, and how the program goes on after it.
+//! The frame that a handler finds on its stack, and how the program goes on after it.
 //!
 //! ```text
 //!       ┌──────────────────────┐

@@ -66,11 +66,11 @@ pub struct Info {
     pub signal: u32,
     /// Why it was sent: `si_code`.
     pub code: i32,
-    /// What else is known.
+    /// Further facts.
     pub cause: Cause,
 }
 
-/// What is known about a signal beside its number.
+/// Facts about a signal beside its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Nothing.
@@ -86,7 +86,7 @@ pub enum Cause {
     Child {
         /// The child.
         id: u32,
-        /// Its exit code, or a signal.
+        /// The child's exit code, or a signal.
         status: i32,
     },
     /// An instruction could not be executed.
@@ -137,7 +137,7 @@ impl Info {
     }
 }
 
-/// What a process wants to happen at a signal, as it has set it.
+/// The action that a process wants at a signal, as it has set it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Action(pub [u8; sigaction::SIZE]);
 
@@ -165,13 +165,13 @@ impl Action {
         u64_at(&self.0, sigaction::MASK)
     }
 
-    /// Returns whether the signal is ignored by the process's own wish.
+    /// Returns whether the signal is ignored because the process says so.
     pub fn ignores(&self) -> bool {
         self.handler() == 1
     }
 }
 
-/// What happens at a signal.
+/// Effect of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// The process ends.
@@ -210,7 +210,7 @@ impl Stack {
 /// The signals of a process.
 #[derive(Clone, Debug)]
 pub struct Signals {
-    /// What the process wants to happen.
+    /// Actions that the process wants.
     actions: Vec<Action>,
     /// The signals that are blocked.
     pub blocked: Set,

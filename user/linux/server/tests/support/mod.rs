@@ -22,22 +22,22 @@ pub struct Console {
     pub reports: Vec<String>,
     /// Time since the machine started.
     pub time: Duration,
-    /// Which standard streams are a console.
+    /// Standard streams that are a console.
     pub are_console: [bool; 3],
-    /// Whether input is awaited.
+    /// Set if input is awaited.
     pub awaits_input: bool,
     /// Number of threads that exist.
     pub threads: usize,
 }
 
-/// What a thread does.
+/// Activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// It runs.
+    /// The thread runs.
     Runs,
-    /// Its call or fault is being served, or waits.
+    /// The thread's call or fault is being served, or waits.
     Waits,
-    /// It is stopped.
+    /// The thread is stopped.
     Stopped,
 }
 
@@ -54,9 +54,9 @@ impl Thread {
 /// A thread, which does nothing by itself.
 #[derive(Debug)]
 pub struct Thread {
-    /// What it does.
+    /// Activity of the thread.
     pub doing: Doing,
-    /// Its registers.
+    /// Registers of the thread.
     pub registers: Registers,
     /// Others are served while it waits.
     is_kept: bool,
