@@ -123,7 +123,7 @@ impl Threads {
     /// Ends a thread.
     pub fn end(&mut self, mut thread: Thread) {
         let held = thread.reply.take();
-        drop(self.take_answer_to(&thread));
+        self.take_answer_to(&thread);
         thread.end();
         drop(held.or_else(|| self.free.pop()));
     }
