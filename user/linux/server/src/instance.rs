@@ -24,7 +24,7 @@ use crate::caller::{Caller, Outcome};
 use crate::descriptors::Descriptors;
 use crate::exec::Image;
 use crate::process::{Process, Processes, State, Status};
-use crate::signals::{Cause, Info, Signals, number};
+use crate::signals::{Cause, Info, number};
 use crate::thread::{FloatRegisters, Registers};
 use crate::waiting::Alarm;
 use crate::{Machine, System};
@@ -85,34 +85,8 @@ impl<M: Machine> Instance<M> {
         self.system.open_streams(&mut descriptors)?;
         self.system.tree.share(Tree::ROOT);
         let Image { space, entry, stack, heap } = image;
-        let mut process = Process {
-            id: FIRST,
-            parent: 0,
-            group: FIRST,
-            session: FIRST,
-            state: State::Runs,
-            is_stopped: false,
-            is_continued: false,
-            stopped_at: None,
-            news: None,
-            end_signal: 0,
-            waiting: None,
-            trace: None,
-            thread: Some(thread),
-            space: Some(space),
-            lender: None,
-            has_executed: true,
-            descriptors,
-            directory: Tree::ROOT,
-            mask: 0o22,
-            heap,
-            heap_end: heap,
-            signals: Signals::default(),
-            timer: None,
-            name: [0; 16],
-            clear_at_end: 0,
-            program: Vec::new(),
-        };
+        let mut process = Process::new(FIRST, thread, space, descriptors);
+        (process.heap, process.heap_end) = (heap, heap);
         process.set_program(&path);
         let _ = self.processes.next_id(None);
         self.run(Box::new(process), &first_registers(entry, stack));

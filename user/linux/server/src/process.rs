@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tench_linux_calls::Trace;
-use tench_linux_files::NodeId;
+use tench_linux_files::{NodeId, Tree};
 use tench_linux_memory::Space;
 
 use crate::Machine;
@@ -121,6 +121,38 @@ pub struct Process<M: Machine> {
 }
 
 impl<M: Machine> Process<M> {
+    /// Returns a process of a group and a session of its own, which runs a program in the root.
+    pub fn new(id: u32, thread: M::Thread, space: Space<M>, descriptors: Descriptors) -> Process<M> {
+        Process {
+            id,
+            parent: 0,
+            group: id,
+            session: id,
+            state: State::Runs,
+            is_stopped: false,
+            is_continued: false,
+            stopped_at: None,
+            news: None,
+            end_signal: 0,
+            waiting: None,
+            trace: None,
+            thread: Some(thread),
+            space: Some(space),
+            lender: None,
+            has_executed: true,
+            descriptors,
+            directory: Tree::ROOT,
+            mask: 0o22,
+            heap: 0,
+            heap_end: 0,
+            signals: Signals::default(),
+            timer: None,
+            name: [0; 16],
+            clear_at_end: 0,
+            program: Vec::new(),
+        }
+    }
+
     /// Returns the memory of a process that runs.
     ///
     /// # Panics

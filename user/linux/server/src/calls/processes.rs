@@ -143,32 +143,18 @@ impl<M: Machine> Caller<'_, M> {
             self.system.descriptions.share(descriptor.description);
         }
         Process {
-            id,
             parent: own.id,
             group: own.group,
             session: own.session,
-            state: State::Runs,
-            is_stopped: false,
-            is_continued: false,
-            stopped_at: None,
-            news: None,
-            end_signal: 0,
-            waiting: None,
-            trace: None,
-            thread: Some(thread),
-            space: Some(space),
-            lender: None,
             has_executed: false,
-            descriptors,
             directory: own.directory,
             mask: own.mask,
             heap: own.heap,
             heap_end: own.heap_end,
             signals: own.signals.inherited(),
-            timer: None,
             name: own.name,
-            clear_at_end: 0,
             program: own.program.clone(),
+            ..Process::new(id, thread, space, descriptors)
         }
     }
 
