@@ -115,7 +115,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Lets the call wait until something happens, at the longest until a time: it is made again then. Returns what the
-    /// call is to return. What it has [kept](Self::kept) stays.
+    /// call is to return. What it has done so far stays known.
     pub(crate) fn wait(&mut self, keys: &[Key], deadline: Option<Duration>, interruption: Interruption) -> Errno {
         let (done, time_left, opening) =
             self.process.waiting.take().map_or((0, 0, None), |before| (before.done, before.time_left, before.opening));
