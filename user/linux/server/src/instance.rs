@@ -30,7 +30,7 @@ use crate::waiting::Alarm;
 use crate::{Machine, System};
 
 /// Number of the first process.
-const FIRST: u32 = 1;
+pub(crate) const FIRST: u32 = 1;
 
 /// Something that a thread could not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,16 +133,23 @@ impl<M: Machine> Instance<M> {
     /// Takes input from outside; nothing if there will be no more.
     pub fn input(&mut self, bytes: &[u8]) {
         self.system.input(bytes);
+        for signal in self.system.terminal.discipline.take_signals() {
+            self.signal_foreground(signal.number());
+        }
         self.settle();
     }
 
-    /// Sends the signal of Ctrl-C to the processes that use the terminal.
+    /// Sends the signal of Ctrl-C, which the console has taken, to the processes that use the terminal.
     pub fn interrupt(&mut self) {
-        let group = self.system.terminal.group.unwrap_or(FIRST);
-        for process in self.processes.iter_mut().filter(|process| process.group == group) {
-            self.system.send(process, Info::from_system(number::INT));
-        }
+        self.signal_foreground(number::INT);
         self.settle();
+    }
+
+    fn signal_foreground(&mut self, signal: u32) {
+        let foreground = self.system.terminal.discipline.foreground();
+        for process in self.processes.iter_mut().filter(|process| Some(process.group) == foreground) {
+            self.system.send(process, Info::from_system(signal));
+        }
     }
 
     /// Returns when [`pass_time`](Self::pass_time) is due: time since the machine started.

@@ -9,6 +9,7 @@ use core::time::Duration;
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use tench::abi::memory::{MAX_SCATTERED, MAX_SET, PAGE_SIZE, TABLE_ENTRIES, entry_bits};
+use tench::console::protocol::{Console, Mode};
 use tench::memory::{Made, Pages, free_slot, make, take_slot};
 use tench::sys::{Cap, CapAddress, Endpoint, MapFlags, Mapping, Message, PageTable, Reply};
 use tench::time::Instant;
@@ -18,7 +19,7 @@ use tench_linux::thread::{FloatRegisters, Registers};
 use tench_linux_files::Errno;
 use tench_linux_memory::{Hardware, Page, Rights};
 
-use crate::console::{Console, Event};
+use crate::outside::{Event, Outside};
 use crate::threads::{Thread, Threads};
 
 /// Number of frames of which a table can map pages.
@@ -42,7 +43,7 @@ pub struct Kernel {
     banks: Vec<Bank>,
     random: ChaCha8Rng,
     threads: Threads,
-    console: Console,
+    outside: Outside,
 }
 
 /// The page tables of an address space but those of the lowest level, by level and first address.
@@ -124,7 +125,7 @@ impl Kernel {
     /// Returns a machine without pages and threads.
     pub fn new() -> Result<Kernel, tench::memory::Error> {
         let random = ChaCha8Rng::from_seed(seed());
-        Ok(Kernel { banks: Vec::new(), random, threads: Threads::new()?, console: Console::new()? })
+        Ok(Kernel { banks: Vec::new(), random, threads: Threads::new()?, outside: Outside::new()? })
     }
 
     /// Returns the endpoint at which calls and faults come.
@@ -144,7 +145,7 @@ impl Kernel {
 
     /// Takes what has happened outside.
     pub fn take_event(&mut self, bits: u64) -> Event {
-        self.console.take_event(bits)
+        self.outside.take_event(bits)
     }
 
     /// Returns the bank of a page.
@@ -368,8 +369,12 @@ impl Machine for Kernel {
         write(bytes).map(|()| bytes.len()).map_err(|error| if error.is_broken() { Errno::EPIPE } else { Errno::EIO })
     }
 
+    fn borrow_terminal(&mut self) -> bool {
+        Console::STANDARD.set_mode(Mode::Raw).is_ok()
+    }
+
     fn await_input(&mut self) {
-        self.console.await_input();
+        self.outside.await_input();
     }
 
     fn random(&mut self, into: &mut [u8]) {

@@ -4,8 +4,8 @@
 
 extern crate alloc;
 
-mod console;
 mod machine;
+mod outside;
 mod segment;
 mod serve;
 mod threads;

@@ -8,10 +8,12 @@ use tench_linux_calls::Sysno;
 use tench_linux_calls::numbers::open;
 use tench_linux_files::{Errno, NewNode, NodeId, Time, Tree};
 use tench_linux_memory::{Memory, ObjectId, Objects, Pool};
+use tench_linux_terminal::Ending;
 
 use crate::descriptors::{DescriptionId, Descriptions, Descriptor, Descriptors};
 use crate::devices;
 use crate::exec::TRAMPOLINE_CODE;
+use crate::instance::FIRST;
 use crate::process::Process;
 use crate::signals::{Info, number};
 use crate::terminal::Terminal;
@@ -31,6 +33,9 @@ pub trait Machine: Threads {
 
     /// Writes to a standard stream outside: 1 is output, 2 error output. Returns how many bytes were written.
     fn write_outside(&mut self, stream: u32, bytes: &[u8]) -> Result<usize, Errno>;
+
+    /// Asks that the console give each byte as it is typed, and show nothing by itself. Returns whether it does.
+    fn borrow_terminal(&mut self) -> bool;
 
     /// Asks that the next input from outside be reported to the instance. Asking once more changes nothing.
     fn await_input(&mut self);
@@ -88,7 +93,7 @@ impl<M: Machine> System<M> {
             reported: BTreeSet::new(),
             trampoline,
             outside: [None; 3],
-            terminal: Terminal::default(),
+            terminal: Terminal::new(FIRST),
             buffer: Vec::new(),
             waiters: Waiters::default(),
             signalled: VecDeque::new(),
@@ -126,7 +131,12 @@ impl<M: Machine> System<M> {
     /// # Errors
     /// Those of [`Tree::open`].
     pub fn open_streams(&mut self, descriptors: &mut Descriptors) -> Result<(), Errno> {
-        for (number, is_console) in (0..).zip(self.memory.hardware.are_console()) {
+        let are_console = self.memory.hardware.are_console();
+        if are_console[0] && self.memory.hardware.borrow_terminal() {
+            self.terminal.is_lent = true;
+            self.memory.hardware.await_input();
+        }
+        for (number, is_console) in (0..).zip(are_console) {
             let description = if is_console {
                 let places = (Tree::ROOT, Tree::ROOT);
                 let node = self.tree.open(&mut self.memory, places, b"/dev/console", open::RDWR, 0)?;
@@ -169,6 +179,13 @@ impl<M: Machine> System<M> {
     pub(crate) fn input(&mut self, bytes: &[u8]) {
         let Some((node, _)) = self.outside[0] else {
             self.terminal.input(bytes);
+            // Echo that nobody sees is no reason to lose input.
+            let _ = self.show_output();
+            if self.terminal.is_lent {
+                // Keys that are signals count even if nobody reads.
+                self.memory.hardware.await_input();
+            }
+            self.waiters.wake(Key::TerminalOutput);
             return self.waiters.wake(Key::Terminal);
         };
         if bytes.is_empty() {
@@ -221,8 +238,23 @@ impl<M: Machine> System<M> {
         self.waiters.wake(Key::Signal(process.id));
     }
 
-    /// Ends what a call has begun that is not made again.
-    pub(crate) fn cancel(&mut self, waiting: &Waiting) {
+    /// Shows the terminal's output on the console.
+    ///
+    /// # Errors
+    /// Those of the machine.
+    pub(crate) fn show_output(&mut self) -> Result<(), Errno> {
+        const OUTPUT: u32 = 1;
+        let mut output = &self.terminal.take_output()[..];
+        while !output.is_empty() {
+            let count = self.memory.hardware.write_outside(OUTPUT, output)?;
+            output = &output[count..];
+        }
+        Ok(())
+    }
+
+    /// Ends what a process's call has begun that is not made again.
+    pub(crate) fn cancel(&mut self, process: u32, waiting: &Waiting) {
+        self.terminal.end_read(process, Ending::Interrupted);
         if let Some((description, _)) = waiting.opening {
             self.close(description);
         }

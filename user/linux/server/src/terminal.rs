@@ -1,45 +1,119 @@
-//! The console as a terminal: what was typed, and whose it is.
+//! The console as a terminal.
+//!
+//! If the console was lent, each byte comes as it is typed, and the line discipline does everything. Otherwise the
+//! console below edits lines and shows what is typed, so that the line discipline's echo is dropped.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
-/// The terminal of an instance. The console below edits lines and shows what is typed.
-#[derive(Debug, Default)]
+use tench_linux_terminal::{Ending, Modes, Progress, Reading, Terminal as Discipline, WindowSize, index};
+
+/// Size of the window until somebody says another.
+const WINDOW: WindowSize = WindowSize { rows: 24, columns: 80, width: 0, height: 0 };
+
+/// A read that has begun.
+#[derive(Debug)]
+struct Begun {
+    /// The process that reads.
+    process: u32,
+    reading: Reading,
+    /// Number of bytes that it had when its time began.
+    timed: usize,
+}
+
+/// What a read comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Read {
+    /// The read is complete, perhaps without bytes, which is the end.
+    Done(Vec<u8>),
+    /// The read waits, at the longest for so many tenths of a second, which begin anew if `is_new`.
+    Waits {
+        /// Tenths of a second; none for ever.
+        tenths: Option<u8>,
+        /// Set if the time begins now.
+        is_new: bool,
+    },
+    /// Another process reads.
+    Busy,
+}
+
+/// The terminal of an instance.
+#[derive(Debug)]
 pub struct Terminal {
-    typed: VecDeque<u8>,
-    /// Set if the end was typed, or there will be no more.
-    at_end: bool,
-    /// The group of processes that uses the terminal, if one has said so.
-    pub group: Option<u32>,
+    /// Modes, editing, echo, and the keys that are signals.
+    pub discipline: Discipline,
+    /// Each byte comes as it is typed.
+    pub is_lent: bool,
+    begun: Option<Begun>,
+    /// Bytes for which the line discipline has had no room.
+    rest: VecDeque<u8>,
 }
 
 impl Terminal {
+    /// Returns the terminal of a session, whose leader's group uses it.
+    pub fn new(session: u32) -> Terminal {
+        let mut discipline = Discipline::new(Modes::STANDARD);
+        discipline.set_window(WINDOW);
+        discipline.set_session(Some(session));
+        discipline.set_foreground(Some(session));
+        Terminal { discipline, is_lent: false, begun: None, rest: VecDeque::new() }
+    }
+
     /// Takes what was typed; nothing at the end.
     pub fn input(&mut self, bytes: &[u8]) {
-        self.typed.extend(bytes);
-        self.at_end |= bytes.is_empty();
+        let end = [self.discipline.modes().characters[index::VEOF]];
+        self.rest.extend(if bytes.is_empty() { &end } else { bytes });
+        self.go_on();
     }
 
-    /// Returns whether a read would return at once.
-    pub fn is_ready(&self) -> bool {
-        self.at_end || !self.typed.is_empty()
-    }
-
-    /// Returns the number of bytes that can be read.
-    pub fn len(&self) -> usize {
-        self.typed.len()
-    }
-
-    /// Reads a line, or as much of it as fits. Returns the number of bytes, 0 at the end, which is read once; `None` if
-    /// nothing was typed.
-    pub fn read(&mut self, into: &mut [u8]) -> Option<usize> {
-        if self.typed.is_empty() {
-            return core::mem::take(&mut self.at_end).then_some(0);
+    /// Gives the line discipline as much as there is room for.
+    fn go_on(&mut self) {
+        let accepted = self.discipline.input(self.rest.make_contiguous());
+        self.rest.drain(..accepted);
+        if !self.is_lent {
+            self.discipline.flush_output();
         }
-        let line = self.typed.iter().position(|byte| *byte == b'\n').map_or(self.typed.len(), |end| end + 1);
-        let count = line.min(into.len());
-        for (byte, typed) in into.iter_mut().zip(self.typed.drain(..count)) {
-            *byte = typed;
+    }
+
+    /// Reads at most so many bytes for a process.
+    pub fn read(&mut self, process: u32, wanted: usize) -> Read {
+        if self.begun.as_ref().is_some_and(|begun| begun.process != process) {
+            return Read::Busy;
         }
-        Some(count)
+        let is_first = self.begun.is_none();
+        let mut begun = self.begun.take().unwrap_or_else(|| {
+            let reading = self.discipline.begin_read(wanted);
+            Begun { process, reading, timed: 0 }
+        });
+        let progress = self.discipline.read(&mut begun.reading);
+        self.go_on();
+        match progress {
+            Progress::Done => Read::Done(begun.reading.into_bytes()),
+            Progress::Waits(tenths) => {
+                let taken = begun.reading.taken().len();
+                let is_new = is_first || taken > begun.timed;
+                begun.timed = taken;
+                self.begun = Some(begun);
+                Read::Waits { tenths, is_new }
+            }
+        }
+    }
+
+    /// Ends the read of a process. Returns what it has read, if it has read something.
+    pub fn end_read(&mut self, process: u32, ending: Ending) -> Option<Vec<u8>> {
+        let begun = self.begun.take_if(|begun| begun.process == process)?;
+        begun.reading.end(ending).ok()
+    }
+
+    /// Takes what is to be shown, as the console wants it: that puts the return before each new line by itself.
+    pub fn take_output(&mut self) -> Vec<u8> {
+        let output = self.discipline.take_output();
+        let mut shown = Vec::with_capacity(output.len());
+        for (at, byte) in output.iter().enumerate() {
+            if *byte != b'\r' || output.get(at + 1) != Some(&b'\n') {
+                shown.push(*byte);
+            }
+        }
+        shown
     }
 }

@@ -22,6 +22,8 @@ pub enum Key {
     Opened(NodeId),
     /// The terminal has input.
     Terminal,
+    /// The terminal's output goes on.
+    TerminalOutput,
     /// A child of a process has ended, stopped or gone on.
     Children(u32),
     /// A process runs another program, or has ended.

@@ -178,7 +178,11 @@ fn somebody_runs(play: &mut Play, random: &mut Random) -> bool {
 /// Makes random calls of random processes.
 fn play(seed: u64, calls: usize, counts: &mut Counts) {
     let mut random = Random::new(seed);
-    let mut play = Play::with_streams(4096, !seed.is_multiple_of(3));
+    let mut play = if seed.is_multiple_of(3) {
+        Play::with_streams(4096, false)
+    } else {
+        Play::with_terminal(4096, seed.is_multiple_of(2))
+    };
     write_paths(&mut play, 1);
     handle_signals(&mut play);
     map_a_file(&mut play);

@@ -50,11 +50,13 @@ impl<M: Machine> Caller<'_, M> {
             }
             Kind::Character(device) if devices::is_terminal(*device) => {
                 keys.push(Key::Terminal);
-                let ready = self.system.terminal.is_ready();
+                let readiness = self.system.terminal.discipline.readiness();
+                let ready = readiness.is_readable;
                 if !ready && reads {
                     self.system.memory.hardware.await_input();
                 }
-                WRITE | if ready { READ } else { 0 }
+                keys.push(Key::TerminalOutput);
+                (if readiness.is_writable { WRITE } else { 0 }) | if ready { READ } else { 0 }
             }
             _ => READ | WRITE,
         }

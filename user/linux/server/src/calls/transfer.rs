@@ -11,7 +11,6 @@ use crate::Machine;
 use crate::caller::{Caller, Result, WAITS};
 use crate::descriptors::DescriptionId;
 use crate::devices;
-use crate::waiting::{Interruption, Key};
 
 /// The most that one call transfers.
 const MAX_TRANSFER: u64 = 0x7fff_f000;
@@ -212,10 +211,8 @@ impl<M: Machine> Caller<'_, M> {
                 self.system.tree.touch(node);
                 count
             }
-            Kind::Character(device) => match devices::write(&mut memory.hardware, device, from) {
-                Err(Errno::EPIPE) => return Err(self.broken_pipe()),
-                result => result?,
-            },
+            Kind::Character(device) if devices::is_terminal(device) => return self.write_terminal(flags, from),
+            Kind::Character(device) => devices::write(device, from)?,
             Kind::Fifo(_) => return self.write_pipe(node, flags, from),
             Kind::Directory(_) => return Err(Errno::EISDIR),
             Kind::Link(_) | Kind::Block(_) | Kind::Socket => return Err(Errno::EINVAL),
@@ -268,23 +265,6 @@ impl<M: Machine> Caller<'_, M> {
         self.system.descriptions.get(description).writes().then_some(()).ok_or(Errno::EBADF)?;
         let vectors = self.read_vectors(vectors, count)?;
         self.write_vectors(description, &vectors, &From::Position)
-    }
-
-    /// Reads what was typed at the terminal; waits if nothing was.
-    fn read_terminal(&mut self, flags: u32, into: &mut [u8]) -> Result<usize> {
-        if into.is_empty() {
-            return Ok(0);
-        }
-        match self.system.terminal.read(into) {
-            Some(count) => Ok(count),
-            None => {
-                self.system.memory.hardware.await_input();
-                if flags & open::NONBLOCK != 0 {
-                    return Err(Errno::EAGAIN);
-                }
-                Err(self.wait(&[Key::Terminal], None, Interruption::Restartable))
-            }
-        }
     }
 
     /// Copies from one file to another, from an offset that moves, or from the position.

@@ -88,7 +88,7 @@ impl<M: Machine> Instance<M> {
         let system = &mut self.system;
         if let Some(waiting) = process.waiting.take() {
             system.waiters.remove(process.id, &waiting);
-            system.cancel(&waiting);
+            system.cancel(process.id, &waiting);
         }
         system.waiters.set_signal(process.id, process.timer.take().map(|timer| timer.deadline), None);
         if let Some(thread) = process.thread.take() {

@@ -74,7 +74,7 @@ impl<M: Machine> Instance<M> {
                 let mut registers = self.stop_thread(&mut process);
                 if let Some(waiting) = process.waiting.take() {
                     self.system.waiters.remove(process.id, &waiting);
-                    self.system.cancel(&waiting);
+                    self.system.cancel(process.id, &waiting);
                     self.tell_time_left(&mut process, &waiting);
                     let result = interrupt(&waiting, &action, &mut registers);
                     self.caller(&mut process).end_trace(result);

@@ -24,6 +24,8 @@ pub struct Console {
     pub time: Duration,
     /// Standard streams that are a console.
     pub are_console: [bool; 3],
+    /// Set if the console gives each byte as it is typed.
+    pub lends: bool,
     /// Set if input is awaited.
     pub awaits_input: bool,
     /// Number of threads that exist.
@@ -163,6 +165,9 @@ impl Machine for Console {
         self.output.extend_from_slice(bytes);
         Ok(bytes.len())
     }
+    fn borrow_terminal(&mut self) -> bool {
+        self.lends
+    }
     fn await_input(&mut self) {
         self.awaits_input = true;
     }
@@ -216,7 +221,16 @@ pub fn system(file: Vec<u8>, pages: usize) -> System<Console> {
     let machine = machine::Machine::memory(pages).hardware;
     let time = Duration::from_secs(1);
     let (output, reports) = (Vec::new(), Vec::new());
-    let console = Console { machine, output, reports, time, are_console: [true; 3], awaits_input: false, threads: 0 };
+    let console = Console {
+        machine,
+        output,
+        reports,
+        time,
+        are_console: [true; 3],
+        lends: false,
+        awaits_input: false,
+        threads: 0,
+    };
     let mut system = System::new(console).unwrap();
     system.add_file(b"/bin/program", file.leak(), 0o755).unwrap();
     system
@@ -228,10 +242,21 @@ impl Play {
         Play::with_streams(pages, true)
     }
 
+    /// Returns an instance at a console that gives each byte as it is typed, or edits lines itself.
+    pub fn with_terminal(pages: usize, is_lent: bool) -> Play {
+        let mut system = system(program(), pages);
+        system.memory.hardware.lends = is_lent;
+        Play::start(system)
+    }
+
     /// Returns an instance whose standard streams are a console, or are not.
     pub fn with_streams(pages: usize, are_console: bool) -> Play {
         let mut system = system(program(), pages);
         system.memory.hardware.are_console = [are_console; 3];
+        Play::start(system)
+    }
+
+    fn start(system: System<Console>) -> Play {
         let mut instance = Instance::new(system);
         instance.start(b"/bin/program", &[b"program".to_vec()], &[b"A=b".to_vec()]).unwrap();
         Play { instance }

@@ -69,9 +69,9 @@ impl Shared {
     }
 }
 
-/// The console's input.
+/// Input from outside.
 #[derive(Debug)]
-pub struct Console {
+pub struct Outside {
     arrived: Made<Notification>,
     /// Capability to the same notification, with the bit of Ctrl-C.
     interrupt: Option<Cap<Notification>>,
@@ -81,16 +81,16 @@ pub struct Console {
     is_awaited: bool,
 }
 
-impl Console {
-    /// Returns the console's input, whose arrival ends the calling thread's waits for messages.
-    pub fn new() -> Result<Console, tench::memory::Error> {
+impl Outside {
+    /// Returns the input from outside, whose arrival ends the calling thread's waits for messages.
+    pub fn new() -> Result<Outside, tench::memory::Error> {
         let arrived: Made<Notification> = make(0)?;
         let bindings = Bindings { notification: Binding::To(arrived.cap()), ..Bindings::KEEP };
         thread::current_thread().bind(bindings)?;
         let interrupt = arrived.cap().mint_to(take_slot()?, Rights::WRITE, INTERRUPT).ok();
-        let console = Console { arrived, interrupt, shared: None, is_awaited: false };
-        console.await_interrupt();
-        Ok(console)
+        let outside = Outside { arrived, interrupt, shared: None, is_awaited: false };
+        outside.await_interrupt();
+        Ok(outside)
     }
 
     /// Lets the next input be read, if it is not awaited already.
