@@ -21,7 +21,7 @@ struct Begun {
     timed: usize,
 }
 
-/// What a read comes to.
+/// The outcome of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Read {
     /// The read is complete, perhaps without bytes, which is the end.
