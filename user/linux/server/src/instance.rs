@@ -88,7 +88,6 @@ impl<M: Machine> Instance<M> {
         let mut process = Process::new(FIRST, thread, space, descriptors);
         (process.heap, process.heap_end) = (heap, heap);
         process.set_program(&path);
-        let _ = self.processes.next_id(None);
         self.run(Box::new(process), &first_registers(entry, stack));
         Ok(())
     }

@@ -11,6 +11,7 @@ use tench_linux_memory::Space;
 
 use crate::Machine;
 use crate::descriptors::Descriptors;
+use crate::instance::FIRST;
 use crate::signals::Signals;
 use crate::thread::Registers;
 use crate::waiting::Waiting;
@@ -187,6 +188,7 @@ impl<M: Machine> Process<M> {
 #[derive(Debug)]
 pub struct Processes<M: Machine> {
     all: BTreeMap<u32, Option<Box<Process<M>>>>,
+    /// The number that was given away last.
     last: u32,
 }
 
@@ -198,19 +200,19 @@ impl<M: Machine> Processes<M> {
 
     /// Returns no processes.
     pub const fn new() -> Processes<M> {
-        Processes { all: BTreeMap::new(), last: 0 }
+        Processes { all: BTreeMap::new(), last: FIRST }
     }
 
     /// Returns the next free number, which neither a process nor a group nor a session has, if there may be a further
-    /// process.
-    pub fn next_id(&mut self, own: Option<&Process<M>>) -> Option<u32> {
+    /// process. `own` is the one whose call is being served.
+    pub fn next_id(&mut self, own: &Process<M>) -> Option<u32> {
         if self.all.len() >= Processes::<M>::MAX_COUNT {
             return None;
         }
         let candidates = (self.last + 1..=Processes::<M>::MAX).chain(2..=self.last);
         let id = candidates.into_iter().find(|id| {
             let names = |process: &Process<M>| process.group == *id || process.session == *id;
-            !self.all.contains_key(id) && !self.iter().any(names) && !own.is_some_and(names)
+            !self.all.contains_key(id) && !self.iter().any(names) && !names(own)
         })?;
         self.last = id;
         Some(id)

@@ -78,7 +78,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         let descriptors = self.process.descriptors.copied().ok_or(Errno::ENOMEM)?;
-        let id = self.others.next_id(Some(self.process)).ok_or(Errno::EAGAIN)?;
+        let id = self.others.next_id(self.process).ok_or(Errno::EAGAIN)?;
         let record = id.to_le_bytes();
         if flags & clone::PARENT_SETTID != 0 {
             // As Linux, which does not look whether it can be written.
