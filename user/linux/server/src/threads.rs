@@ -44,7 +44,7 @@ pub struct Threads {
 struct Answer {
     /// The endpoint of the thread.
     thread: Cap<Endpoint>,
-    message: Message,
+    result: Option<u64>,
 }
 
 /// Nothing that is done to an own thread in the right state is refused.
@@ -52,10 +52,17 @@ fn never_refused(result: Result<(), Error>) {
     debug_assert!(result.is_ok(), "{result:?}");
 }
 
-/// Returns an answer.
-fn answer(result: Option<u64>) -> Message {
-    result
-        .map_or_else(|| Message::with_words(reply::RESUME, &[]), |result| Message::with_words(reply::RESULT, &[result]))
+impl Answer {
+    fn new(thread: &Thread, result: Option<u64>) -> Answer {
+        Answer { thread: thread.endpoint, result }
+    }
+
+    fn message(&self) -> Message {
+        match self.result {
+            Some(result) => Message::with_words(reply::RESULT, &[result]),
+            None => Message::with_words(reply::RESUME, &[]),
+        }
+    }
 }
 
 impl Threads {
@@ -76,7 +83,7 @@ impl Threads {
 
     /// Takes the answer to what was received last, if there is one already.
     pub fn take_answer(&mut self) -> Option<Message> {
-        self.answer.take().map(|answer| answer.message)
+        self.answer.take().map(|answer| answer.message())
     }
 
     /// Makes a stopped thread.
@@ -130,20 +137,19 @@ impl Threads {
 
     /// Answers a call or fault.
     pub fn answer(&mut self, thread: &mut Thread, result: Option<u64>) {
-        let message = answer(result);
+        let answer = Answer::new(thread, result);
         match thread.reply.take() {
             Some(reply) => {
-                never_refused(reply.cap().reply(&message));
+                never_refused(reply.cap().reply(&answer.message()));
                 self.free.push(reply);
             }
-            None => self.answer = Some(Answer { thread: thread.endpoint, message }),
+            None => self.answer = Some(answer),
         }
     }
 
     /// Takes the answer to a thread, if it was not sent yet.
-    fn take_answer_to(&mut self, thread: &Thread) -> Option<Message> {
-        let answer = self.answer.take_if(|answer| answer.thread.address() == thread.endpoint.address());
-        answer.map(|answer| answer.message)
+    fn take_answer_to(&mut self, thread: &Thread) -> Option<Answer> {
+        self.answer.take_if(|answer| answer.thread.address() == thread.endpoint.address())
     }
 
     /// Lets the thread that is being served wait.
@@ -158,8 +164,8 @@ impl Threads {
     /// Stops a thread.
     pub fn stop(&mut self, thread: &mut Thread) {
         // Its call is over, and has a result.
-        if let Some(message) = self.take_answer_to(thread) {
-            never_refused(self.current.cap().reply(&message));
+        if let Some(answer) = self.take_answer_to(thread) {
+            never_refused(self.current.cap().reply(&answer.message()));
         }
         never_refused(thread.thread.cap().suspend());
         self.free.extend(thread.reply.take());
