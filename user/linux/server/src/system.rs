@@ -238,15 +238,21 @@ impl<M: Machine> System<M> {
         self.waiters.wake(Key::Signal(process.id));
     }
 
-    /// Shows the terminal's output on the console.
+    /// Shows the terminal's output on the console: by the first of the two output streams that leads there. If none
+    /// does, nobody sees it.
     ///
     /// # Errors
     /// Those of the machine.
     pub(crate) fn show_output(&mut self) -> Result<(), Errno> {
-        const OUTPUT: u32 = 1;
         let mut output = &self.terminal.take_output()[..];
+        let [_, is_output, is_error] = self.memory.hardware.are_console();
+        let stream = match (is_output, is_error) {
+            (true, _) => 1,
+            (false, true) => 2,
+            (false, false) => return Ok(()),
+        };
         while !output.is_empty() {
-            let count = self.memory.hardware.write_outside(OUTPUT, output)?;
+            let count = self.memory.hardware.write_outside(stream, output)?;
             output = &output[count..];
         }
         Ok(())

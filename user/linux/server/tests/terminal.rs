@@ -190,3 +190,14 @@ fn calls_about_terminals_fail_as_on_linux() {
     assert_eq!(game.call(child, Sysno::ioctl, &[0, GET_GROUP, DATA]), Some(-25), "not its terminal");
     game.end();
 }
+
+#[test]
+fn errors_go_to_the_console_if_output_goes_elsewhere() {
+    let mut game = Game(Play::with_redirected_output(4096));
+    game.0.put(1, DATA, &[u64::from_le_bytes(*b"textual\n")]);
+    for stream in [1, 2] {
+        assert_eq!(game.call(1, Sysno::write, &[stream, DATA, 8]), Some(8));
+        assert_eq!(u64::from(game.0.instance.system.memory.hardware.stream), stream);
+    }
+    game.end();
+}

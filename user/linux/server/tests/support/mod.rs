@@ -24,6 +24,8 @@ pub struct Console {
     pub time: Duration,
     /// Standard streams that are a console.
     pub are_console: [bool; 3],
+    /// The stream that was written last.
+    pub stream: u32,
     /// Set if the console gives each byte as it is typed.
     pub lends: bool,
     /// Set if input is awaited.
@@ -161,7 +163,8 @@ impl Machine for Console {
     fn are_console(&self) -> [bool; 3] {
         self.are_console
     }
-    fn write_outside(&mut self, _: u32, bytes: &[u8]) -> Result<usize, Errno> {
+    fn write_outside(&mut self, stream: u32, bytes: &[u8]) -> Result<usize, Errno> {
+        self.stream = stream;
         self.output.extend_from_slice(bytes);
         Ok(bytes.len())
     }
@@ -227,6 +230,7 @@ pub fn system(file: Vec<u8>, pages: usize) -> System<Console> {
         reports,
         time,
         are_console: [true; 3],
+        stream: 0,
         lends: false,
         awaits_input: false,
         threads: 0,
@@ -253,6 +257,13 @@ impl Play {
     pub fn with_streams(pages: usize, are_console: bool) -> Play {
         let mut system = system(program(), pages);
         system.memory.hardware.are_console = [are_console; 3];
+        Play::start(system)
+    }
+
+    /// Returns an instance of which only the output is no console.
+    pub fn with_redirected_output(pages: usize) -> Play {
+        let mut system = system(program(), pages);
+        system.memory.hardware.are_console[1] = false;
         Play::start(system)
     }
 
