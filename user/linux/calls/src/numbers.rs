@@ -117,7 +117,6 @@ pub mod file_type {
 
 pub mod futex {
     //! Operations of `futex`, and their flags.
-    pub const OPERATION: u32 = 0x7f;
     pub const WAIT: u32 = 0;
     pub const WAKE: u32 = 1;
     pub const REQUEUE: u32 = 3;
@@ -130,6 +129,15 @@ pub mod futex {
     pub const WAKE_BITSET: u32 = 10;
     pub const WAIT_REQUEUE_PI: u32 = 11;
     pub const CMP_REQUEUE_PI: u32 = 12;
+    pub const LOCK_PI_2: u32 = 13;
     pub const PRIVATE: u32 = 0x80;
     pub const CLOCK_REALTIME: u32 = 0x100;
+    /// Both flags.
+    pub const FLAGS: u32 = PRIVATE | CLOCK_REALTIME;
+    /// Bits of a lock's word: its owner's number.
+    pub const OWNER: u32 = 0x3fff_ffff;
+    /// The owner has ended without having released the lock.
+    pub const OWNER_DIED: u32 = 0x4000_0000;
+    /// Somebody waits for the lock.
+    pub const WAITERS: u32 = 0x8000_0000;
 }

@@ -53,6 +53,16 @@ pub mod siginfo {
     pub const USED: usize = 28;
 }
 
+pub mod robust_list {
+    /// Address of the first entry, which begins with that of the next; the last one's is the list's.
+    pub const NEXT: usize = 0;
+    /// Offset of a lock's word from its entry.
+    pub const OFFSET: usize = 8;
+    /// Address of an entry that is being added or removed.
+    pub const PENDING: usize = 16;
+    pub const SIZE: usize = 24;
+}
+
 pub mod iovec {
     pub const BASE: usize = 0;
     pub const LENGTH: usize = 8;

@@ -1,4 +1,4 @@
-//! A process that makes a system call.
+//! A thread that makes a system call.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -34,6 +34,10 @@ pub enum Outcome {
         /// Stack pointer.
         stack: u64,
     },
+    /// The thread goes on after all others that can run.
+    Yield,
+    /// The thread has ended with this code.
+    EndThread(u8),
     /// The process has ended with this code.
     Exit(u8),
 }
@@ -53,12 +57,12 @@ impl From<Result> for Outcome {
     }
 }
 
-/// A process that makes a call, and the system.
+/// A thread that makes a call, and the system.
 #[derive(Debug)]
 pub struct Caller<'a, M: Machine> {
     /// The system.
     pub system: &'a mut System<M>,
-    /// The process.
+    /// The process, whose present thread makes the call.
     pub process: &'a mut Process<M>,
     /// All other processes.
     pub others: &'a mut Processes<M>,
@@ -75,67 +79,95 @@ impl<M: Machine> TracedMemory for Traced<'_, M> {
 }
 
 /// Returns the memory of a process, for a trace.
-fn traced<'a, M: Machine>(system: &'a mut System<M>, process: &'a mut Process<M>) -> Traced<'a, M> {
-    Traced(RefCell::new((&mut system.memory, process.space())))
+fn traced<'a, M: Machine>(system: &'a mut System<M>, process: &Process<M>) -> Traced<'a, M> {
+    let System { memory, spaces, .. } = system;
+    Traced(RefCell::new((memory, &mut spaces.get(process.space).space)))
 }
 
 impl<M: Machine> Caller<'_, M> {
     /// Makes a call.
     pub fn call(&mut self, number: u64, arguments: [u64; 6]) -> Outcome {
         self.system.update_time();
-        if self.system.traces && self.process.trace.is_none() {
+        if self.system.traces && self.process.thread().trace.is_none() {
             let trace = Trace::begin(number, arguments, &traced(self.system, self.process));
-            self.process.trace = Some(trace);
+            self.process.thread_mut().trace = Some(trace);
         }
         let outcome = self.dispatch(number, arguments);
-        match (&outcome, &mut self.process.waiting) {
+        match (&outcome, &mut self.process.thread_mut().waiting) {
             (Outcome::Wait, Some(waiting)) => (waiting.number, waiting.arguments) = (number, arguments),
-            _ => self.process.waiting = None,
+            (_, waiting) => *waiting = None,
         }
         match &outcome {
             Outcome::Wait => {}
             Outcome::Return(result) => self.end_trace(Some(*result)),
-            Outcome::Run { .. } => self.end_trace(Some(0)),
-            Outcome::Resume | Outcome::Restore(_) | Outcome::Exit(_) => self.end_trace(None),
+            Outcome::Run { .. } | Outcome::Yield => self.end_trace(Some(0)),
+            Outcome::Resume | Outcome::Restore(_) | Outcome::EndThread(_) | Outcome::Exit(_) => self.end_trace(None),
         }
         outcome
     }
 
     /// Reports a call that is over, if calls are traced: with its result, or as one that does not return.
     pub(crate) fn end_trace(&mut self, result: Option<u64>) {
-        let Some(trace) = self.process.trace.take() else { return };
+        let Some(trace) = self.process.thread_mut().trace.take() else { return };
         let line = match result {
             Some(result) => trace.end(result, &traced(self.system, self.process)),
             None => trace.end_without_return(),
         };
         // Who it is goes without saying if there is nobody else.
-        let is_one_of_several = self.others.count() > 1;
-        let line = if is_one_of_several { alloc::format!("[pid {:5}] {line}", self.process.id) } else { line };
+        let is_one_of_several = self.others.count_threads() > 1;
+        let id = self.process.thread().id;
+        let line = if is_one_of_several { alloc::format!("[pid {id:5}] {line}") } else { line };
         self.system.memory.hardware.report(&line);
+    }
+
+    /// Returns what is known of the call since it began to wait.
+    pub(crate) fn waiting(&self) -> Option<&Waiting> {
+        self.process.thread().waiting.as_ref()
+    }
+
+    /// Returns what is known of the call that waits, to be changed.
+    pub(crate) fn waiting_mut(&mut self) -> Option<&mut Waiting> {
+        self.process.thread_mut().waiting.as_mut()
     }
 
     /// Lets the call wait until something happens, at the longest until a time: it is made again then. Returns what the
     /// call is to return. What it has done so far stays known.
     pub(crate) fn wait(&mut self, keys: &[Key], deadline: Option<Duration>, interruption: Interruption) -> Errno {
+        let place = &mut self.process.thread_mut().waiting;
         let (done, time_left, opening) =
-            self.process.waiting.take().map_or((0, 0, None), |before| (before.done, before.time_left, before.opening));
+            place.take().map_or((0, 0, None), |before| (before.done, before.time_left, before.opening));
         let mut keys = keys.to_vec();
         keys.sort_unstable();
         keys.dedup();
         let (number, arguments) = (0, [0; 6]);
-        let waiting = Waiting { number, arguments, keys, deadline, interruption, done, time_left, opening };
-        self.process.waiting = Some(waiting);
+        *place = Some(Waiting { number, arguments, keys, deadline, interruption, done, time_left, opening });
         WAITS
     }
 
     /// Returns how much of the call had been done when it began to wait.
     pub(crate) fn done(&self) -> u64 {
-        self.process.waiting.as_ref().map_or(0, |waiting| waiting.done)
+        self.waiting().map_or(0, |waiting| waiting.done)
     }
 
     /// Returns until when the call waits, if it has waited before.
     pub(crate) fn deadline(&self) -> Option<Duration> {
-        self.process.waiting.as_ref().and_then(|waiting| waiting.deadline)
+        self.waiting().and_then(|waiting| waiting.deadline)
+    }
+
+    /// Returns the memory of the process, and what all memory consists of.
+    pub(crate) fn space(&mut self) -> (&mut Space<M>, &mut Memory<M>) {
+        let System { memory, spaces, .. } = &mut *self.system;
+        (&mut spaces.get(self.process.space).space, memory)
+    }
+
+    /// Copies bytes of the process until one cannot be read. Returns their number.
+    pub(crate) fn copy_from(&mut self, address: u64, into: &mut [u8]) -> usize {
+        self.system.read(self.process.space, address, into)
+    }
+
+    /// Copies bytes to the process until one cannot be written. Returns their number.
+    pub(crate) fn copy_to(&mut self, address: u64, bytes: &[u8]) -> usize {
+        self.system.write(self.process.space, address, bytes)
     }
 
     /// Reads bytes of the process.
@@ -143,20 +175,20 @@ impl<M: Machine> Caller<'_, M> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(length).map_err(|_| Errno::ENOMEM)?;
         bytes.resize(length, 0);
-        let count = self.process.space().read(&mut self.system.memory, address, &mut bytes);
+        let count = self.copy_from(address, &mut bytes);
         if count < length { Err(Errno::EFAULT) } else { Ok(bytes) }
     }
 
     /// Reads a record of the process.
     pub fn read_record<const N: usize>(&mut self, address: u64) -> Result<[u8; N]> {
         let mut record = [0; N];
-        let count = self.process.space().read(&mut self.system.memory, address, &mut record);
+        let count = self.copy_from(address, &mut record);
         if count < N { Err(Errno::EFAULT) } else { Ok(record) }
     }
 
     /// Writes bytes to the process.
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<()> {
-        let count = self.process.space().write(&mut self.system.memory, address, bytes);
+        let count = self.copy_to(address, bytes);
         if count < bytes.len() { Err(Errno::EFAULT) } else { Ok(()) }
     }
 
@@ -173,7 +205,7 @@ impl<M: Machine> Caller<'_, M> {
             // Not across a page, behind which nothing need be.
             let rest = 4096 - (place % 4096) as usize;
             let mut chunk = vec![0; rest.min(256).min(limit - string.len())];
-            let count = self.process.space().read(&mut self.system.memory, place, &mut chunk);
+            let count = self.copy_from(place, &mut chunk);
             if count == 0 {
                 return Err(Errno::EFAULT);
             }
@@ -193,7 +225,7 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Reports something that is missing in the personality.
     pub fn report_missing(&mut self, what: &str) {
-        let name = String::from_utf8_lossy(self.process.name.split(|byte| *byte == 0).next().unwrap_or(&[]));
+        let name = String::from_utf8_lossy(self.process.thread().name.split(|byte| *byte == 0).next().unwrap_or(&[]));
         let line = alloc::format!("linux: {name}: {what}");
         self.system.memory.hardware.report(&line);
     }

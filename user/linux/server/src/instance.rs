@@ -11,7 +11,7 @@
 mod ending;
 mod signalling;
 
-pub(crate) use ending::{child_code, end_code, give_back};
+pub(crate) use ending::{child_code, end_code};
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -23,9 +23,10 @@ use tench_linux_memory::{Access, Denied};
 use crate::caller::{Caller, Outcome};
 use crate::descriptors::Descriptors;
 use crate::exec::Image;
-use crate::process::{Process, Processes, State, Status};
+use crate::process::{Process, Processes, Status};
 use crate::signals::{Cause, Info, number};
-use crate::thread::{FloatRegisters, Registers};
+use crate::spaces::Used;
+use crate::thread::{FloatRegisters, Registers, State, Thread};
 use crate::waiting::Alarm;
 use crate::{Machine, System};
 
@@ -75,7 +76,7 @@ impl<M: Machine> Instance<M> {
         let (image, path) = self.system.load(Tree::ROOT, path, arguments, environment)?;
         let made = self.system.memory.hardware.make_thread(image.space.root(), FIRST);
         let thread = match made {
-            Ok(thread) => thread,
+            Ok(thread) => Thread::new(FIRST, thread),
             Err(error) => {
                 image.space.end(&mut self.system.memory);
                 return Err(error);
@@ -85,16 +86,16 @@ impl<M: Machine> Instance<M> {
         self.system.open_streams(&mut descriptors)?;
         self.system.tree.share(Tree::ROOT);
         let Image { space, entry, stack, heap } = image;
-        let mut process = Process::new(FIRST, thread, space, descriptors);
-        (process.heap, process.heap_end) = (heap, heap);
+        let space = self.system.spaces.add(Used::new(space, heap));
+        let mut process = Process::new(thread, space, descriptors);
         process.set_program(&path);
         self.run(Box::new(process), &first_registers(entry, stack));
         Ok(())
     }
 
-    /// Makes a process's call.
-    pub fn call(&mut self, id: u32, number: u64, arguments: [u64; 6]) {
-        let Some(mut process) = self.processes.take(id) else { return };
+    /// Makes a thread's call.
+    pub fn call(&mut self, thread: u32, number: u64, arguments: [u64; 6]) {
+        let Some(mut process) = self.processes.take_thread(thread) else { return };
         let outcome = self.caller(&mut process).call(number, arguments);
         self.conclude(process, outcome);
         self.settle();
@@ -104,12 +105,13 @@ impl<M: Machine> Instance<M> {
         Caller { system: &mut self.system, process, others: &mut self.processes }
     }
 
-    /// Makes an access possible, or sends the process a signal.
-    pub fn fault(&mut self, id: u32, fault: Fault) {
-        let Some(mut process) = self.processes.take(id) else { return };
+    /// Makes an access of a thread possible, or sends it a signal.
+    pub fn fault(&mut self, thread: u32, fault: Fault) {
+        let Some(mut process) = self.processes.take_thread(thread) else { return };
         let (signal, code, address) = match fault {
             Fault::Access { address, access, .. } => {
-                match process.space().fault(&mut self.system.memory, address, access) {
+                let System { memory, spaces, .. } = &mut self.system;
+                match spaces.get(process.space).space.fault(memory, address, access) {
                     Ok(()) => {
                         self.conclude(process, Outcome::Resume);
                         return self.settle();
@@ -123,8 +125,10 @@ impl<M: Machine> Instance<M> {
             // ILL_ILLOPC
             Fault::Instruction(address) => (number::ILL, 1, address),
         };
-        self.fault = (id == FIRST).then_some(fault);
-        process.signals.force(Info { signal, code, cause: Cause::Fault { address } });
+        if process.id == FIRST {
+            self.fault = Some(fault);
+        }
+        process.force(Info { signal, code, cause: Cause::Fault { address } });
         self.conclude(process, Outcome::Resume);
         self.settle();
     }
@@ -174,7 +178,7 @@ impl<M: Machine> Instance<M> {
         Some((status, self.fault.filter(|_| matches!(status, Status::Killed(_)))))
     }
 
-    /// Lets a process go on, wait or end after its call or fault.
+    /// Lets the present thread of a process go on, wait or end after its call or fault.
     fn conclude(&mut self, mut process: Box<Process<M>>, outcome: Outcome) {
         let result = match outcome {
             Outcome::Return(result) => Some(result),
@@ -186,13 +190,14 @@ impl<M: Machine> Instance<M> {
                 self.set_float(&mut process, &interrupted.float);
                 return self.go_on(process, interrupted.registers);
             }
+            Outcome::Yield => return self.give_way(process),
+            Outcome::EndThread(code) => return self.end_thread(process, Status::Exited(code)),
             Outcome::Exit(code) => return self.end(process, Status::Exited(code)),
         };
-        if !process.signals.is_due() {
-            process.signals.restore_blocked();
-            if let Some(thread) = &mut process.thread {
-                self.system.memory.hardware.answer(thread, result);
-            }
+        if !process.is_due() {
+            let thread = process.thread_mut();
+            thread.signals.restore_blocked();
+            self.system.memory.hardware.answer(&mut thread.machine, result);
             return self.processes.put(process);
         }
         let mut registers = self.stop_thread(&mut process);
@@ -200,16 +205,24 @@ impl<M: Machine> Instance<M> {
         self.go_on(process, registers);
     }
 
+    /// Lets all other threads run before the present one of a process goes on.
+    fn give_way(&mut self, mut process: Box<Process<M>>) {
+        // Who is made to run anew is the last of those that are ready.
+        let mut registers = self.stop_thread(&mut process);
+        registers.x[0] = 0;
+        self.go_on(process, registers);
+    }
+
     /// Lets a call wait.
     fn wait(&mut self, mut process: Box<Process<M>>) {
-        process.state = State::Waits;
-        if let Some(waiting) = &process.waiting {
-            self.system.waiters.add(process.id, waiting);
+        let is_due = process.is_due();
+        let thread = process.thread_mut();
+        thread.state = State::Waits;
+        if let Some(waiting) = &thread.waiting {
+            self.system.waiters.add(thread.id, waiting);
         }
-        if let Some(thread) = &mut process.thread {
-            self.system.memory.hardware.keep(thread);
-        }
-        if process.signals.is_due() {
+        self.system.memory.hardware.keep(&mut thread.machine);
+        if is_due {
             self.system.signalled.push_back(process.id);
         }
         self.processes.put(process);
@@ -218,61 +231,58 @@ impl<M: Machine> Instance<M> {
     /// Runs a new program, which has the memory of its process already.
     fn run_program(&mut self, mut process: Box<Process<M>>, entry: u64, stack: u64) {
         self.stop_thread(&mut process);
-        if let (Some(thread), Some(space)) = (&mut process.thread, &process.space) {
-            self.system.memory.hardware.move_thread(thread, space.root());
-        }
+        let System { memory, spaces, .. } = &mut self.system;
+        let root = spaces.get(process.space).space.root();
+        memory.hardware.move_thread(&mut process.thread_mut().machine, root);
         self.set_float(&mut process, &FloatRegisters { q: [0; 32], status: 0, control: 0 });
         self.go_on(process, first_registers(entry, stack));
     }
 
-    /// Stops a process's thread. Returns its registers.
+    /// Stops the present thread of a process. Returns its registers.
     fn stop_thread(&mut self, process: &mut Process<M>) -> Registers {
         let hardware = &mut self.system.memory.hardware;
-        process.thread.as_mut().map_or(Registers::ZERO, |thread| {
-            hardware.stop(thread);
-            hardware.registers(thread)
-        })
+        let thread = &mut process.thread_mut().machine;
+        hardware.stop(thread);
+        hardware.registers(thread)
     }
 
     fn set_float(&mut self, process: &mut Process<M>, registers: &FloatRegisters) {
-        if let Some(thread) = &mut process.thread {
-            self.system.memory.hardware.set_float_registers(thread, registers);
-        }
+        self.system.memory.hardware.set_float_registers(&mut process.thread_mut().machine, registers);
     }
 
-    /// Lets a process run whose thread is stopped.
+    /// Lets the present thread of a process run, which is stopped.
     fn run(&mut self, mut process: Box<Process<M>>, registers: &Registers) {
-        process.state = State::Runs;
-        process.signals.restore_blocked();
-        if let Some(thread) = &mut process.thread {
-            self.system.memory.hardware.run(thread, registers);
-        }
+        let thread = process.thread_mut();
+        thread.state = State::Runs;
+        thread.signals.restore_blocked();
+        self.system.memory.hardware.run(&mut thread.machine, registers);
         self.processes.put(process);
     }
 
     /// Makes calls again and delivers signals until nothing of that is left to do.
     fn settle(&mut self) {
         while self.status.is_none() {
-            if let Some(id) = self.system.signalled.pop_front() {
-                self.attend(id);
-            } else if let Some(id) = self.system.waiters.take_ready() {
-                self.make_again(id);
+            // What a thread waits for comes before a signal that comes with it.
+            if let Some(thread) = self.system.waiters.take_ready() {
+                self.make_again(thread);
+            } else if let Some(process) = self.system.signalled.pop_front() {
+                self.attend(process);
             } else {
                 break;
             }
         }
     }
 
-    /// Makes a call again that has waited.
-    fn make_again(&mut self, id: u32) {
-        let Some(mut process) = self.processes.take(id) else { return };
-        if process.state != State::Waits || process.is_stopped {
+    /// Makes a thread's call again that has waited.
+    fn make_again(&mut self, thread: u32) {
+        let Some(mut process) = self.processes.take_thread(thread) else { return };
+        if process.thread().state != State::Waits || process.is_stopped {
             return self.processes.put(process);
         }
-        let Some(waiting) = &process.waiting else { return self.processes.put(process) };
-        self.system.waiters.remove(id, waiting);
+        let Some(waiting) = &process.thread().waiting else { return self.processes.put(process) };
+        self.system.waiters.remove(thread, waiting);
         let (number, arguments) = (waiting.number, waiting.arguments);
-        process.state = State::Runs;
+        process.thread_mut().state = State::Runs;
         let outcome = self.caller(&mut process).call(number, arguments);
         self.conclude(process, outcome);
     }

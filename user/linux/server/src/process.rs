@@ -1,20 +1,21 @@
 //! Processes.
 
+mod receiving;
+
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tench_linux_calls::Trace;
 use tench_linux_files::{NodeId, Tree};
-use tench_linux_memory::Space;
 
 use crate::Machine;
 use crate::descriptors::Descriptors;
 use crate::instance::FIRST;
 use crate::signals::Signals;
-use crate::thread::Registers;
-use crate::waiting::Waiting;
+use crate::spaces::SpaceId;
+use crate::thread::{State, Thread};
 
 /// How a process has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,17 +34,6 @@ impl Status {
             Status::Killed(signal) => signal,
         }
     }
-}
-
-/// Activity of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// The process's thread runs, or its call is being served.
-    Runs,
-    /// The process's call waits.
-    Waits,
-    /// The process has ended, and its parent does not know yet.
-    Ended(Status),
 }
 
 /// Something that the parent can learn by waiting.
@@ -75,28 +65,23 @@ pub struct Process<M: Machine> {
     pub group: u32,
     /// Number of its session.
     pub session: u32,
-    /// Activity of the process.
-    pub state: State,
-    /// A signal has stopped it. Its call may wait all the same.
+    /// How it has ended, if it has.
+    pub ended: Option<Status>,
+    /// A signal has stopped it. Its calls may wait all the same.
     pub is_stopped: bool,
     /// A signal lets it go on.
     pub is_continued: bool,
-    /// The registers with which it goes on, if it was stopped while it ran.
-    pub stopped_at: Option<Registers>,
     /// News that the parent can learn.
     pub news: Option<News>,
     /// The signal that its parent gets when it ends; 0 for none.
     pub end_signal: u32,
-    /// The call that waits or is made again.
-    pub waiting: Option<Waiting>,
-    /// The line of the call that waits, if calls are traced.
-    pub trace: Option<Trace>,
-    /// The thread, until it ends.
-    pub thread: Option<M::Thread>,
-    /// Memory of the process, until it ends or while it has lent it.
-    pub space: Option<Space<M>>,
-    /// The process that has lent it the memory, and waits for it.
-    pub lender: Option<u32>,
+    /// The threads: the first has the process's number, and stays as long as the process; the others follow by their
+    /// numbers. A process that has ended has none.
+    pub threads: Vec<Box<Thread<M>>>,
+    /// Index of the thread that is being served.
+    pub present: usize,
+    /// Memory of the process, until it ends.
+    pub space: SpaceId,
     /// The process has started a program since it was made.
     pub has_executed: bool,
     /// Descriptors of the process.
@@ -105,82 +90,77 @@ pub struct Process<M: Machine> {
     pub directory: NodeId,
     /// Permissions that new files do not get.
     pub mask: u32,
-    /// Where the heap begins.
-    pub heap: u64,
-    /// Where the heap ends, to the byte.
-    pub heap_end: u64,
     /// Signals.
     pub signals: Signals,
     /// When it gets a signal.
     pub timer: Option<Timer>,
-    /// The name of its program.
-    pub name: [u8; 16],
-    /// Address of a word that becomes zero when the thread ends.
-    pub clear_at_end: u64,
     /// Path of its program.
     pub program: Vec<u8>,
 }
 
 impl<M: Machine> Process<M> {
     /// Returns a process of a group and a session of its own, which runs a program in the root.
-    pub fn new(id: u32, thread: M::Thread, space: Space<M>, descriptors: Descriptors) -> Process<M> {
+    pub fn new(thread: Thread<M>, space: SpaceId, descriptors: Descriptors) -> Process<M> {
+        let id = thread.id;
         Process {
             id,
             parent: 0,
             group: id,
             session: id,
-            state: State::Runs,
+            ended: None,
             is_stopped: false,
             is_continued: false,
-            stopped_at: None,
             news: None,
             end_signal: 0,
-            waiting: None,
-            trace: None,
-            thread: Some(thread),
-            space: Some(space),
-            lender: None,
+            threads: vec![Box::new(thread)],
+            present: 0,
+            space,
             has_executed: true,
             descriptors,
             directory: Tree::ROOT,
             mask: 0o22,
-            heap: 0,
-            heap_end: 0,
             signals: Signals::default(),
             timer: None,
-            name: [0; 16],
-            clear_at_end: 0,
             program: Vec::new(),
         }
     }
 
-    /// Returns the memory of a process that runs.
-    ///
-    /// # Panics
-    /// Panics if the process has ended or lent its memory: it makes no calls then.
-    pub fn space(&mut self) -> &mut Space<M> {
-        match &mut self.space {
-            Some(space) => space,
-            None => panic!("a process without memory makes no calls"),
-        }
+    /// Returns the thread that is being served.
+    pub fn thread(&self) -> &Thread<M> {
+        &self.threads[self.present]
     }
 
-    /// Sets the name, of which 15 bytes count.
-    pub fn set_name(&mut self, name: &[u8]) {
-        let length = name.len().min(15);
-        self.name = [0; 16];
-        self.name[..length].copy_from_slice(&name[..length]);
+    /// Returns the thread that is being served, to be changed.
+    pub fn thread_mut(&mut self) -> &mut Thread<M> {
+        &mut self.threads[self.present]
+    }
+
+    /// Returns the index of a thread, or where one with this number belongs.
+    ///
+    /// # Errors
+    /// That there is no thread with this number.
+    pub fn index_of(&self, thread: u32) -> Result<usize, usize> {
+        if thread == self.id {
+            return if self.threads.is_empty() { Err(0) } else { Ok(0) };
+        }
+        let rest = self.threads.get(1..).unwrap_or(&[]);
+        rest.binary_search_by_key(&thread, |thread| thread.id).map(|at| at + 1).map_err(|at| at + 1)
+    }
+
+    /// Returns the number of threads that have not ended.
+    pub fn living(&self) -> usize {
+        self.threads.iter().filter(|thread| thread.state != State::Ended).count()
     }
 
     /// Sets the path of its program, and the name.
     pub fn set_program(&mut self, path: &[u8]) {
-        self.set_name(path.rsplit(|byte| *byte == b'/').next().unwrap_or(path));
+        self.thread_mut().set_name(path.rsplit(|byte| *byte == b'/').next().unwrap_or(path));
         self.program = path.to_vec();
     }
 
     /// Returns whether the process has ended.
     pub const fn has_ended(&self) -> bool {
-        matches!(self.state, State::Ended(_))
+        self.ended.is_some()
     }
 }
 
@@ -188,6 +168,8 @@ impl<M: Machine> Process<M> {
 #[derive(Debug)]
 pub struct Processes<M: Machine> {
     all: BTreeMap<u32, Option<Box<Process<M>>>>,
+    /// The processes of threads with other numbers than their processes.
+    owners: BTreeMap<u32, u32>,
     /// The number that was given away last.
     last: u32,
 }
@@ -195,24 +177,25 @@ pub struct Processes<M: Machine> {
 impl<M: Machine> Processes<M> {
     /// The highest number of a process.
     const MAX: u32 = 32_767;
-    /// The most processes at once.
-    const MAX_COUNT: usize = 4096;
+    /// The most processes and threads at once.
+    const MAX_COUNT: usize = 8192;
 
     /// Returns no processes.
     pub const fn new() -> Processes<M> {
-        Processes { all: BTreeMap::new(), last: FIRST }
+        Processes { all: BTreeMap::new(), owners: BTreeMap::new(), last: FIRST }
     }
 
-    /// Returns the next free number, which neither a process nor a group nor a session has, if there may be a further
-    /// process. `own` is the one whose call is being served.
+    /// Returns the next free number, which no process, thread, group or session has, if there may be a further process
+    /// or thread. `own` is the process whose call is being served.
     pub fn next_id(&mut self, own: &Process<M>) -> Option<u32> {
-        if self.all.len() >= Processes::<M>::MAX_COUNT {
+        if self.all.len() + self.owners.len() >= Processes::<M>::MAX_COUNT {
             return None;
         }
         let candidates = (self.last + 1..=Processes::<M>::MAX).chain(2..=self.last);
         let id = candidates.into_iter().find(|id| {
             let names = |process: &Process<M>| process.group == *id || process.session == *id;
-            !self.all.contains_key(id) && !self.iter().any(names) && !names(own)
+            let is_used = self.all.contains_key(id) || self.owners.contains_key(id);
+            !is_used && !self.iter().any(names) && !names(own)
         })?;
         self.last = id;
         Some(id)
@@ -221,6 +204,33 @@ impl<M: Machine> Processes<M> {
     /// Takes a process to serve its call. Its number stays its own.
     pub fn take(&mut self, id: u32) -> Option<Box<Process<M>>> {
         self.all.get_mut(&id)?.take()
+    }
+
+    /// Takes the process of a thread, which is the present one then, unless it has ended.
+    pub fn take_thread(&mut self, id: u32) -> Option<Box<Process<M>>> {
+        let place = match self.all.get_mut(&id) {
+            Some(place) => place,
+            None => self.all.get_mut(self.owners.get(&id)?)?,
+        };
+        let present = place.as_ref()?.index_of(id).ok()?;
+        let mut process = place.take()?;
+        process.present = present;
+        Some(process)
+    }
+
+    /// Adds the number of a thread to those of a process.
+    pub fn add_thread(&mut self, thread: u32, process: u32) {
+        self.owners.insert(thread, process);
+    }
+
+    /// Removes the number of a thread.
+    pub fn remove_thread(&mut self, thread: u32) {
+        self.owners.remove(&thread);
+    }
+
+    /// Returns the number of a thread's process.
+    pub fn owner(&self, thread: u32) -> Option<u32> {
+        if self.all.contains_key(&thread) { Some(thread) } else { self.owners.get(&thread).copied() }
     }
 
     /// Puts a process back, or adds it.
@@ -261,6 +271,11 @@ impl<M: Machine> Processes<M> {
     /// Returns the number of processes, with the one whose call is being served.
     pub fn count(&self) -> usize {
         self.all.len()
+    }
+
+    /// Returns the number of threads, if each process has its first one.
+    pub fn count_threads(&self) -> usize {
+        self.all.len() + self.owners.len()
     }
 }
 

@@ -13,9 +13,11 @@ use tench_linux_terminal::Ending;
 use crate::descriptors::{DescriptionId, Descriptions, Descriptor, Descriptors};
 use crate::devices;
 use crate::exec::TRAMPOLINE_CODE;
+use crate::futexes::Futexes;
 use crate::instance::FIRST;
 use crate::process::Process;
 use crate::signals::{Info, number};
+use crate::spaces::{SpaceId, Spaces};
 use crate::terminal::Terminal;
 use crate::thread::Threads;
 use crate::waiting::{Key, Waiters, Waiting};
@@ -49,7 +51,7 @@ pub trait Machine: Threads {
 
 /// Everything that the processes of an instance share.
 #[derive(Debug)]
-pub struct System<M> {
+pub struct System<M: Machine> {
     /// Pages and objects, and the machine.
     pub memory: Memory<M>,
     /// Files.
@@ -68,6 +70,10 @@ pub struct System<M> {
     outside: [Option<(NodeId, DescriptionId)>; 3],
     /// The console's input.
     pub terminal: Terminal,
+    /// Memory of the processes.
+    pub spaces: Spaces<M>,
+    /// Threads that wait for words in memory.
+    pub futexes: Futexes,
     /// A buffer through which calls copy.
     pub(crate) buffer: Vec<u8>,
     /// Processes that wait, and for what.
@@ -94,6 +100,8 @@ impl<M: Machine> System<M> {
             trampoline,
             outside: [None; 3],
             terminal: Terminal::new(FIRST),
+            spaces: Spaces::new(),
+            futexes: Futexes::default(),
             buffer: Vec::new(),
             waiters: Waiters::default(),
             signalled: VecDeque::new(),
@@ -227,15 +235,38 @@ impl<M: Machine> System<M> {
 
     /// Sends a process a signal. It is delivered when the present call has been served.
     pub fn send(&mut self, process: &mut Process<M>, info: Info) {
+        self.send_to(process, info, None);
+    }
+
+    /// Sends a signal to a process, or to its thread with an index. It is delivered when the present call has been
+    /// served.
+    pub(crate) fn send_to(&mut self, process: &mut Process<M>, info: Info, thread: Option<usize>) {
         if process.has_ended() {
             return;
         }
         if info.signal == number::CONT && process.is_stopped {
             process.is_continued = true;
         }
-        process.signals.send(info);
+        process.send(info, thread);
         self.signalled.push_back(process.id);
         self.waiters.wake(Key::Signal(process.id));
+    }
+
+    /// Copies bytes of a process until one cannot be read. Returns their number.
+    pub fn read(&mut self, space: SpaceId, address: u64, into: &mut [u8]) -> usize {
+        self.spaces.get(space).space.read(&mut self.memory, address, into)
+    }
+
+    /// Copies bytes to a process until one cannot be written. Returns their number.
+    pub fn write(&mut self, space: SpaceId, address: u64, bytes: &[u8]) -> usize {
+        self.spaces.get(space).space.write(&mut self.memory, address, bytes)
+    }
+
+    /// Removes a process from its memory, which ends with the last one.
+    pub(crate) fn release_space(&mut self, id: SpaceId) {
+        if let Some(space) = self.spaces.release(id) {
+            space.end(&mut self.memory);
+        }
     }
 
     /// Shows the terminal's output on the console: by the first of the two output streams that leads there. If none
@@ -258,9 +289,10 @@ impl<M: Machine> System<M> {
         Ok(())
     }
 
-    /// Ends what a process's call has begun that is not made again.
-    pub(crate) fn cancel(&mut self, process: u32, waiting: &Waiting) {
-        self.terminal.end_read(process, Ending::Interrupted);
+    /// Ends what a thread's call has begun that is not made again.
+    pub(crate) fn cancel(&mut self, thread: u32, waiting: &Waiting) {
+        self.futexes.remove(thread);
+        self.terminal.end_read(thread, Ending::Interrupted);
         if let Some((description, _)) = waiting.opening {
             self.close(description);
         }

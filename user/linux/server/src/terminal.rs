@@ -14,8 +14,8 @@ const WINDOW: WindowSize = WindowSize { rows: 24, columns: 80, width: 0, height:
 /// A read that has begun.
 #[derive(Debug)]
 struct Begun {
-    /// The process that reads.
-    process: u32,
+    /// The thread that reads.
+    thread: u32,
     reading: Reading,
     /// Number of bytes that it had when its time began.
     timed: usize,
@@ -33,7 +33,7 @@ pub enum Read {
         /// Set if the time begins now.
         is_new: bool,
     },
-    /// Another process reads.
+    /// Another thread reads.
     Busy,
 }
 
@@ -75,15 +75,15 @@ impl Terminal {
         }
     }
 
-    /// Reads at most so many bytes for a process.
-    pub fn read(&mut self, process: u32, wanted: usize) -> Read {
-        if self.begun.as_ref().is_some_and(|begun| begun.process != process) {
+    /// Reads at most so many bytes for a thread.
+    pub fn read(&mut self, thread: u32, wanted: usize) -> Read {
+        if self.begun.as_ref().is_some_and(|begun| begun.thread != thread) {
             return Read::Busy;
         }
         let is_first = self.begun.is_none();
         let mut begun = self.begun.take().unwrap_or_else(|| {
             let reading = self.discipline.begin_read(wanted);
-            Begun { process, reading, timed: 0 }
+            Begun { thread, reading, timed: 0 }
         });
         let progress = self.discipline.read(&mut begun.reading);
         self.go_on();
@@ -99,9 +99,9 @@ impl Terminal {
         }
     }
 
-    /// Ends the read of a process. Returns what it has read, if it has read something.
-    pub fn end_read(&mut self, process: u32, ending: Ending) -> Option<Vec<u8>> {
-        let begun = self.begun.take_if(|begun| begun.process == process)?;
+    /// Ends the read of a thread. Returns what it has read, if it has read something.
+    pub fn end_read(&mut self, thread: u32, ending: Ending) -> Option<Vec<u8>> {
+        let begun = self.begun.take_if(|begun| begun.thread == thread)?;
         begun.reading.end(ending).ok()
     }
 

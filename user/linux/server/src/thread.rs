@@ -1,19 +1,85 @@
-//! Threads of processes, as the machine below has them.
+//! Threads of processes.
 
 pub use tench::abi::fault::{FloatRegisters, Registers};
+use tench_linux_calls::Trace;
 use tench_linux_files::Errno;
 use tench_linux_memory::Hardware;
 
-/// Threads of processes. A thread runs, waits for the answer to a call or fault, or is stopped.
+use crate::Machine;
+use crate::signals::ThreadSignals;
+use crate::waiting::Waiting;
+
+/// Activity of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The thread runs, or its call is being served.
+    Runs,
+    /// The thread's call waits.
+    Waits,
+    /// The thread has ended. It was its process's first one, and others are left.
+    Ended,
+}
+
+/// A thread of a process.
+#[derive(Debug)]
+pub struct Thread<M: Machine> {
+    /// Number of the thread.
+    pub id: u32,
+    /// The thread as the machine has it.
+    pub machine: M::Thread,
+    /// Activity of the thread.
+    pub state: State,
+    /// The registers with which it goes on, if it was stopped while it ran.
+    pub stopped_at: Option<Registers>,
+    /// The call that waits or is made again.
+    pub waiting: Option<Waiting>,
+    /// The line of the call that waits, if calls are traced.
+    pub trace: Option<Trace>,
+    /// Signals.
+    pub signals: ThreadSignals,
+    /// The name, at first that of its program.
+    pub name: [u8; 16],
+    /// Address of a word that becomes zero when the thread ends, for others to see; 0 for none.
+    pub clear_at_end: u64,
+    /// Address of the list of locks that are marked when the thread ends without having released them; 0 for none.
+    pub robust_list: u64,
+}
+
+impl<M: Machine> Thread<M> {
+    /// Returns a thread that is about to run.
+    pub fn new(id: u32, machine: M::Thread) -> Thread<M> {
+        Thread {
+            id,
+            machine,
+            state: State::Runs,
+            stopped_at: None,
+            waiting: None,
+            trace: None,
+            signals: ThreadSignals::default(),
+            name: [0; 16],
+            clear_at_end: 0,
+            robust_list: 0,
+        }
+    }
+
+    /// Sets the name, of which 15 bytes count.
+    pub fn set_name(&mut self, name: &[u8]) {
+        let length = name.len().min(15);
+        self.name = [0; 16];
+        self.name[..length].copy_from_slice(&name[..length]);
+    }
+}
+
+/// Threads as the machine below has them. One runs, waits for the answer to a call or fault, or is stopped.
 pub trait Threads: Hardware {
     /// A thread.
     type Thread: core::fmt::Debug;
 
-    /// Makes a stopped thread in an address space, whose calls and faults come in a process's name.
+    /// Makes a stopped thread in an address space, whose calls and faults come with a number.
     ///
     /// # Errors
     /// `ENOMEM`
-    fn make_thread(&mut self, root: &Self::Root, process: u32) -> Result<Self::Thread, Errno>;
+    fn make_thread(&mut self, root: &Self::Root, number: u32) -> Result<Self::Thread, Errno>;
 
     /// Ends a thread, whatever it does.
     fn end_thread(&mut self, thread: Self::Thread);

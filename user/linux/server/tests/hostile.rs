@@ -3,7 +3,6 @@
 mod support;
 
 use support::{Doing, Play};
-use tench_linux::Instance;
 use tench_linux::exec::TRAMPOLINE;
 use tench_linux::signals::Info;
 use tench_linux_calls::Sysno;
@@ -12,6 +11,10 @@ use tench_random::Random;
 
 /// Address at which actions are written.
 const ACTION: u64 = 0x20_1300;
+/// Operations of `futex`, those in pairs more often.
+const OPERATIONS: [u64; 20] = [0, 0, 0, 9, 9, 1, 1, 1, 10, 2, 3, 4, 5, 6, 6, 7, 7, 8, 11, 13];
+/// Flags of a thread.
+const THREAD: u64 = 0x1_0f00;
 /// Address of the mapped file.
 const FILE: u64 = 0x30_0000;
 
@@ -46,7 +49,7 @@ fn argument(random: &mut Random) -> u64 {
 const LEFT_OUT: [Sysno; 2] = [Sysno::exit, Sysno::exit_group];
 
 /// Calls with much to go wrong, which are made more often.
-const PREFERRED: [Sysno; 20] = [
+const PREFERRED: [Sysno; 26] = [
     Sysno::truncate,
     Sysno::ftruncate,
     Sysno::mmap,
@@ -67,6 +70,12 @@ const PREFERRED: [Sysno; 20] = [
     Sysno::rt_sigreturn,
     Sysno::mknodat,
     Sysno::ppoll,
+    Sysno::clone,
+    Sysno::futex,
+    Sysno::futex,
+    Sysno::futex,
+    Sysno::futex,
+    Sysno::set_robust_list,
 ];
 
 /// Code of the program, which handles signals.
@@ -77,9 +86,7 @@ fn handle_signals(play: &mut Play) {
     for signal in 1..=64 {
         let action = [HANDLER, [4, 0x1000_0004][signal as usize % 2], 0, 0];
         let bytes: Vec<u8> = action.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let Instance { system, processes, .. } = &mut play.instance;
-        let space = processes.get(1).unwrap().space();
-        space.write(&mut system.memory, ACTION, &bytes);
+        play.write(1, ACTION, &bytes);
         play.call(1, Sysno::rt_sigaction as u64, [signal, ACTION, 0, 8, 0, 0]);
     }
 }
@@ -89,7 +96,7 @@ fn is_in_handler(play: &mut Play, process: u32) -> bool {
     play.thread(process).registers.x[30] == TRAMPOLINE
 }
 
-fn number(random: &mut Random, process: u32) -> u64 {
+fn number(random: &mut Random, is_first: bool) -> u64 {
     if random.below(3) == 0 {
         return PREFERRED[random.below(PREFERRED.len() as u64) as usize] as u64;
     }
@@ -98,7 +105,7 @@ fn number(random: &mut Random, process: u32) -> u64 {
         let ends = LEFT_OUT.iter().any(|call| *call as u64 == number);
         // Signals to everybody end the first process, too.
         let signals = (129..=131).contains(&number) || number == 138;
-        if !(ends && process == 1 || signals && random.below(10) != 0) {
+        if !(ends && is_first || signals && random.below(10) != 0) {
             return number;
         }
     }
@@ -107,9 +114,8 @@ fn number(random: &mut Random, process: u32) -> u64 {
 fn write_paths(play: &mut Play, process: u32) {
     for (address, path) in PATHS {
         // The program may have changed what it may do there.
-        let Instance { system, processes, .. } = &mut play.instance;
-        if let Some(space) = processes.get(process).and_then(|process| process.space.as_mut()) {
-            space.write(&mut system.memory, address, path);
+        if play.doing(process).is_some() {
+            play.write(process, address, path);
         }
     }
 }
@@ -130,7 +136,20 @@ fn arguments(random: &mut Random, number: u64) -> [u64; 6] {
     let mut arguments = std::array::from_fn(|_| argument(random));
     if number == Sysno::clone as u64 && random.below(4) != 0 {
         // A child, of which the parent's memory is a copy, or which borrows it.
-        arguments[0] = [17, 0x4011, 0x4111, 0x120_0011][random.below(4) as usize];
+        arguments[0] = [17, 0x4011, 0x4111, 0x120_0011, 0x111, THREAD, THREAD | 0x20_0000][random.below(7) as usize];
+    }
+    if number == Sysno::futex as u64 && random.below(8) != 0 {
+        let words = [0x20_1200, FILE, FILE];
+        let word = |random: &mut Random| words[random.below(3) as usize];
+        let operation = OPERATIONS[random.below(OPERATIONS.len() as u64) as usize] | random.below(2) << 7;
+        arguments = [word(random), operation, random.below(4), 0, word(random), 1];
+        if random.below(4) == 0 {
+            // A time, of which most are valid.
+            arguments[3] = 0x20_1220;
+        }
+    }
+    if number == Sysno::set_robust_list as u64 {
+        arguments = [0x20_1230, 24, 0, 0, 0, 0];
     }
     if number == Sysno::pipe2 as u64 {
         arguments = [0x20_1200, [0, 0o4000][random.below(2) as usize], 0, 0, 0, 0];
@@ -141,6 +160,17 @@ fn arguments(random: &mut Random, number: u64) -> [u64; 6] {
     arguments
 }
 
+/// Lets a thread wait for a word's value more often than not, which is 0 now and then, as a lock's is that is free.
+fn choose_value(play: &mut Play, random: &mut Random, process: u32, arguments: &mut [u64; 6]) {
+    if random.below(8) == 0 {
+        play.write(process, arguments[0], &[0; 4]);
+    }
+    let mut value = [0; 4];
+    if random.below(4) != 0 && play.read(process, arguments[0], &mut value) == value.len() {
+        arguments[2] = u32::from_le_bytes(value).into();
+    }
+}
+
 /// Sums over the plays.
 #[derive(Debug, Default)]
 struct Counts {
@@ -148,6 +178,9 @@ struct Counts {
     succeeded: usize,
     waited: usize,
     most_processes: usize,
+    most_threads: usize,
+    /// Threads that others have woken.
+    woken: usize,
     ended: usize,
 }
 
@@ -172,6 +205,13 @@ fn somebody_runs(play: &mut Play, random: &mut Random) -> bool {
         }
         play.instance.pass_time();
     }
+    if play.running().is_empty() {
+        // Only the first process stays whatever happens.
+        for process in play.instance.processes.iter_mut().filter(|process| process.id != 1) {
+            play.instance.system.send(process, Info::from_system(9));
+        }
+        play.instance.pass_time();
+    }
     !play.running().is_empty()
 }
 
@@ -193,18 +233,27 @@ fn play(seed: u64, calls: usize, counts: &mut Counts) {
         }
         let running = play.running();
         let process = running[random.below(running.len() as u64) as usize];
-        let mut number = number(&mut random, process);
-        if process == 1 && number == Sysno::rt_sigreturn as u64 || random.below(10) == 0 {
+        let is_first = play.instance.processes.owner(process) == Some(1);
+        let mut number = number(&mut random, is_first);
+        if is_first && number == Sysno::rt_sigreturn as u64 || random.below(10) == 0 {
             let ends = is_in_handler(&mut play, process);
             number = if ends { Sysno::rt_sigreturn } else { Sysno::getpid } as u64;
         }
-        let arguments = arguments(&mut random, number);
+        let mut arguments = arguments(&mut random, number);
+        if number == Sysno::futex as u64 {
+            choose_value(&mut play, &mut random, process, &mut arguments);
+        }
         counts.calls += 1;
+        let waiters_before = play.instance.system.futexes.threads().count();
         match play.call(process, number, arguments) {
             Some(result) => counts.succeeded += usize::from(result.cast_signed() >= 0),
             None => counts.waited += 1,
         }
         counts.most_processes = counts.most_processes.max(play.instance.processes.count());
+        let threads = play.instance.processes.iter().map(|process| process.threads.len()).max();
+        counts.most_threads = counts.most_threads.max(threads.unwrap_or(0));
+        counts.woken += usize::from(number == Sysno::futex as u64)
+            * waiters_before.saturating_sub(play.instance.system.futexes.threads().count());
         if number == Sysno::execve as u64 {
             // The new program has the same data, but for the paths.
             write_paths(&mut play, process);
@@ -213,7 +262,7 @@ fn play(seed: u64, calls: usize, counts: &mut Counts) {
             let access = [Access::Read, Access::Write, Access::Execute][random.below(3) as usize];
             play.touch(process, argument(&mut random), access);
             play.touch(process, FILE + random.below(0x3000), access);
-            if process != 1 && random.below(100) == 0 {
+            if !is_first && random.below(100) == 0 {
                 play.fault(process, argument(&mut random), access);
             }
         }
@@ -235,5 +284,5 @@ fn random_calls_harm_nobody_else() {
     }
     println!("{counts:?}");
     assert!(counts.calls > 100_000 && counts.succeeded > 10_000 && counts.waited > 1_000, "{counts:?}");
-    assert!(counts.most_processes > 10, "{counts:?}");
+    assert!(counts.most_processes > 10 && counts.most_threads > 5 && counts.woken > 50, "{counts:?}");
 }

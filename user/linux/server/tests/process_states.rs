@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use support::{Doing, Play};
 use tench_linux::exec::TRAMPOLINE;
-use tench_linux::process::{News, State, Status};
+use tench_linux::process::{News, Status};
 use tench_linux_calls::Sysno;
 use tench_random::Random;
 
@@ -235,9 +235,7 @@ struct Game {
 impl Game {
     fn new() -> Game {
         let mut play = Play::new(8192);
-        let system = &mut play.instance.system;
-        let process = play.instance.processes.get(1).unwrap();
-        process.space().write(&mut system.memory, PATH, b"/bin/program\0");
+        play.write(1, PATH, b"/bin/program\0");
         // Without a handler, it would end the first process, and the game.
         play.put(1, ARGUMENT, &[HANDLER, 0, 0, 0]);
         play.call(1, Sysno::rt_sigaction as u64, [HUP.into(), ARGUMENT, 0, 8, 0, 0]);
@@ -270,8 +268,7 @@ impl Game {
     }
 
     fn write(&mut self, id: u32, address: u64, bytes: &[u8]) {
-        let process = self.play.instance.processes.get(id).unwrap();
-        process.space().write(&mut self.play.instance.system.memory, address, bytes);
+        self.play.write(id, address, bytes);
     }
 
     /// Ends the handlers in which processes are.
@@ -399,8 +396,7 @@ impl Game {
             Some((child, word)) => {
                 assert_eq!(result, Some(child.into()), "the child for which {id} waits");
                 let mut found = [0; 4];
-                let process = self.play.instance.processes.get(id).unwrap();
-                process.space().read(&mut self.play.instance.system.memory, RESULT, &mut found);
+                self.play.read(id, RESULT, &mut found);
                 assert_eq!(u32::from_le_bytes(found), word, "the status of {child}");
             }
             None => assert_eq!(result, Some(if has_children { 0 } else { -10 })),
@@ -415,11 +411,10 @@ impl Game {
         assert_eq!(found, expected, "the processes after\n{last}");
         for process in self.play.instance.processes.iter() {
             let person = &self.world.0[&process.id];
-            let ended = match process.state {
-                State::Ended(Status::Exited(code)) => Some(u32::from(code) << 8),
-                State::Ended(Status::Killed(signal)) => Some(signal),
-                State::Runs | State::Waits => None,
-            };
+            let ended = process.ended.map(|status| match status {
+                Status::Exited(code) => u32::from(code) << 8,
+                Status::Killed(signal) => signal,
+            });
             assert_eq!(ended, person.ended, "the end of {}", process.id);
             assert_eq!((process.parent, process.group), (person.parent, person.group), "of {}", process.id);
             if ended.is_none() {

@@ -5,7 +5,6 @@ mod support;
 use std::time::Duration;
 
 use support::{Doing, Play};
-use tench_linux::Instance;
 use tench_linux_calls::Sysno;
 
 /// Address in the program's data.
@@ -39,23 +38,20 @@ fn a_call_keeps_its_result_if_a_signal_comes_with_its_answer() {
     assert_eq!(call(&mut play, 1, Sysno::clone, &[FORK]), Some(2));
     call(&mut play, 1, Sysno::kill, &[2, KILL]);
     let frame = play.thread(1).registers.sp;
-    let Instance { system, processes, .. } = &mut play.instance;
     let mut kept = [1; 8];
     // Behind the signal and the head of the context, and the fault's address.
-    processes.get(1).unwrap().space().read(&mut system.memory, frame + 128 + 176 + 8, &mut kept);
+    play.read(1, frame + 128 + 176 + 8, &mut kept);
     assert_eq!(kept, [0; 8], "what `kill` returns after the handler");
     play.end();
 }
 
 #[test]
-fn memory_comes_back_through_a_process_that_has_lent_it_on_and_was_killed() {
+fn a_process_goes_on_once_its_child_was_killed_though_another_one_has_its_memory() {
     let mut play = Play::new(4096);
     assert_eq!(call(&mut play, 1, Sysno::clone, &[VFORK]), None);
     assert_eq!(call(&mut play, 2, Sysno::clone, &[VFORK]), None);
     call(&mut play, 3, Sysno::kill, &[2, KILL]);
-    assert_eq!((play.doing(1), play.doing(2)), (Some(Doing::Waits), None));
-    call(&mut play, 3, Sysno::exit, &[]);
-    assert_eq!(play.doing(1), Some(Doing::Runs));
+    assert_eq!((play.doing(1), play.doing(2)), (Some(Doing::Runs), None));
     assert_eq!(play.thread(1).registers.x[0], 2);
     assert_eq!(call(&mut play, 1, Sysno::getpid, &[]), Some(1));
     play.check();

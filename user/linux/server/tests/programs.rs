@@ -100,8 +100,7 @@ fn a_file_that_nobody_may_execute_is_refused() {
 fn segments_have_their_contents_and_rights() {
     let mut play = Play::new(2048);
     let mut bytes = [1; 0x1000];
-    let process = play.instance.processes.get(1).unwrap();
-    let count = process.space().read(&mut play.instance.system.memory, 0x20_1000, &mut bytes);
+    let count = play.read(1, 0x20_1000, &mut bytes);
     assert_eq!(count, bytes.len());
     assert!(bytes.starts_with(b"data\0"));
     assert!(bytes[0x800..].iter().all(|byte| *byte == 0), "what follows the contents is zero");

@@ -3,7 +3,6 @@
 mod support;
 
 use support::{Doing, Play};
-use tench_linux::Instance;
 use tench_linux_calls::Sysno;
 
 /// Addresses in the program's data.
@@ -33,8 +32,7 @@ impl Game {
 
     fn bytes(&mut self, id: u32, address: u64, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
-        let Instance { system, processes, .. } = &mut self.0.instance;
-        let count = processes.get(id).unwrap().space().read(&mut system.memory, address, &mut bytes);
+        let count = self.0.read(id, address, &mut bytes);
         assert_eq!(count, length);
         bytes
     }

@@ -65,16 +65,23 @@ impl<M: Machine> Caller<'_, M> {
                     Some(name) => name,
                     None => self.read(argument, 15)?,
                 };
-                self.process.set_name(&name);
+                self.process.thread_mut().set_name(&name);
                 Ok(0)
             }
             GET_NAME => {
-                let name = self.process.name;
+                let name = self.process.thread().name;
                 self.write(argument, &name).map(|()| 0)
             }
             CAPBSET_READ if argument <= 40 => Ok(1),
             _ => Err(Errno::EINVAL),
         }
+    }
+
+    /// Sets which word is cleared when the thread ends. Returns the thread's number.
+    pub fn set_clear_at_end(&mut self, address: u64) -> u32 {
+        let thread = self.process.thread_mut();
+        thread.clear_at_end = address;
+        thread.id
     }
 
     /// Reads what the process has used.

@@ -4,9 +4,9 @@ use tench_linux_calls::numbers::{map, open, prot};
 use tench_linux_files::{Errno, Kind};
 use tench_linux_memory::{Backing, MapRequest, Move, PAGE_SIZE, Placement, Rights, round_up};
 
-use crate::Machine;
 use crate::caller::{Caller, Result};
 use crate::devices::{self};
+use crate::{Machine, System};
 
 /// The longest object in memory, in bytes.
 const MAX_LENGTH: u64 = 1 << 47;
@@ -24,9 +24,10 @@ fn rights(protection: u64) -> Rights {
 impl<M: Machine> Caller<'_, M> {
     /// Moves the end of the heap. Returns where it is then, which is where it was if it cannot be moved.
     pub fn brk(&mut self, end: u64) -> Result {
-        let process = &mut *self.process;
-        let Some(new) = round_up(end).filter(|_| end >= process.heap) else { return Ok(process.heap_end) };
-        let old = round_up(process.heap_end).unwrap_or(process.heap_end);
+        let System { memory, spaces, .. } = &mut *self.system;
+        let used = spaces.get(self.process.space);
+        let Some(new) = round_up(end).filter(|_| end >= used.heap) else { return Ok(used.heap_end) };
+        let old = round_up(used.heap_end).unwrap_or(used.heap_end);
         if new > old {
             let request = MapRequest {
                 placement: Placement::FixedIfFree(old),
@@ -37,13 +38,13 @@ impl<M: Machine> Caller<'_, M> {
                 backing: Backing::Anonymous,
                 grows: false,
             };
-            if process.space().map(&mut self.system.memory, &request).is_err() {
-                return Ok(process.heap_end);
+            if used.space.map(memory, &request).is_err() {
+                return Ok(used.heap_end);
             }
-        } else if new < old && process.space().unmap(&mut self.system.memory, new, old - new).is_err() {
-            return Ok(process.heap_end);
+        } else if new < old && used.space.unmap(memory, new, old - new).is_err() {
+            return Ok(used.heap_end);
         }
-        process.heap_end = end;
+        used.heap_end = end;
         Ok(end)
     }
 
@@ -80,7 +81,8 @@ impl<M: Machine> Caller<'_, M> {
         let grows = flags & map::GROWSDOWN != 0;
         let request = MapRequest { placement, length, rights, allowed, shared, backing, grows };
         let result = if allowed.contains(rights) {
-            self.process.space().map(&mut self.system.memory, &request)
+            let (space, memory) = self.space();
+            space.map(memory, &request)
         } else {
             Err(Errno::EACCES)
         };
@@ -117,7 +119,8 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Removes what is in a range.
     pub fn munmap(&mut self, address: u64, length: u64) -> Result {
-        self.process.space().unmap(&mut self.system.memory, address, length).map(|()| 0)
+        let (space, memory) = self.space();
+        space.unmap(memory, address, length).map(|()| 0)
     }
 
     /// Changes the length or the place of an area.
@@ -130,12 +133,14 @@ impl<M: Machine> Caller<'_, M> {
             flags if flags == MAY_MOVE | FIXED => Move::To(new),
             _ => return Err(Errno::EINVAL),
         };
-        self.process.space().remap(&mut self.system.memory, old, old_length, new_length, to)
+        let (space, memory) = self.space();
+        space.remap(memory, old, old_length, new_length, to)
     }
 
     /// Changes what the process may do in a range.
     pub fn mprotect(&mut self, address: u64, length: u64, protection: u64) -> Result {
-        self.process.space().protect(&mut self.system.memory, address, length, rights(protection)).map(|()| 0)
+        let (space, memory) = self.space();
+        space.protect(memory, address, length, rights(protection)).map(|()| 0)
     }
 
     /// Takes advice about a range.
@@ -144,12 +149,15 @@ impl<M: Machine> Caller<'_, M> {
         const FREE: u64 = 8;
         const KNOWN: core::ops::RangeInclusive<u64> = 0..=23;
         match advice {
-            DONT_NEED | FREE => self.process.space().discard(&mut self.system.memory, address, length).map(|()| 0),
+            DONT_NEED | FREE => {
+                let (space, memory) = self.space();
+                space.discard(memory, address, length).map(|()| 0)
+            }
             advice if !KNOWN.contains(&advice) => Err(Errno::EINVAL),
             _ if !address.is_multiple_of(PAGE_SIZE) => Err(Errno::EINVAL),
             _ => {
                 let end = round_up(length).and_then(|length| address.checked_add(length)).ok_or(Errno::EINVAL)?;
-                if self.process.space().areas().cover(address..end) { Ok(0) } else { Err(Errno::ENOMEM) }
+                if self.space().0.areas().cover(address..end) { Ok(0) } else { Err(Errno::ENOMEM) }
             }
         }
     }

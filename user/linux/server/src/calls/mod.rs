@@ -1,7 +1,9 @@
 //! The calls, by subject. The table is below.
 
+mod clone;
 mod descriptors;
 mod directories;
+mod futex;
 mod identity;
 mod memory;
 mod paths;
@@ -33,6 +35,7 @@ const fn is_dispensable(number: Sysno) -> bool {
             | Sysno::io_uring_setup
             | Sysno::statx
             | Sysno::membarrier
+            | Sysno::futex_waitv
     )
 }
 
@@ -45,7 +48,9 @@ impl<M: Machine> Caller<'_, M> {
         let [a, b, c, ..] = arguments;
         match call {
             Sysno::rt_sigreturn => return self.rt_sigreturn(),
-            Sysno::exit | Sysno::exit_group => return Outcome::Exit(a as u8),
+            Sysno::exit => return Outcome::EndThread(a as u8),
+            Sysno::exit_group => return Outcome::Exit(a as u8),
+            Sysno::sched_yield => return self.sched_yield(),
             Sysno::execve => return self.execve(a, b, c),
             _ => {}
         }
@@ -168,12 +173,16 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::rt_sigsuspend => self.rt_sigsuspend(a, b),
             Sysno::rt_sigtimedwait => self.rt_sigtimedwait(a, b, c, d),
             Sysno::rt_sigqueueinfo => self.rt_sigqueueinfo(a, b, c),
+            Sysno::rt_tgsigqueueinfo => self.rt_tgsigqueueinfo(a, b, c, d),
             Sysno::kill => self.kill(a, b),
             Sysno::tkill => self.tgkill(None, a, b),
             Sysno::tgkill => self.tgkill(Some(a), b, c),
 
             // Processes.
             Sysno::clone => self.clone(a, b, c, d, e),
+            Sysno::futex => self.futex(a, b, c, d, e, f),
+            Sysno::set_robust_list => self.set_robust_list(a, b),
+            Sysno::get_robust_list => self.get_robust_list(a, b, c),
             Sysno::wait4 => self.wait4(a, b, c, d),
             Sysno::waitid => self.waitid(a, b, c, d, e),
             Sysno::setpgid => self.setpgid(a, b),
@@ -183,18 +192,17 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::getppid => Ok(self.process.parent.into()),
 
             // The process, its users and limits.
-            Sysno::getpid | Sysno::gettid => Ok(self.process.id.into()),
+            Sysno::getpid => Ok(self.process.id.into()),
+            Sysno::gettid => Ok(self.process.thread().id.into()),
             Sysno::getuid | Sysno::geteuid | Sysno::getgid | Sysno::getegid => Ok(0),
             Sysno::getgroups => Ok(0),
             Sysno::setuid | Sysno::setgid => Self::stay_super_user(&[a]),
             Sysno::setresuid | Sysno::setresgid => Self::stay_super_user(&[a, b, c]),
             Sysno::setgroups => if a == 0 { Ok(0) } else { Err(Errno::EPERM) },
-            Sysno::set_tid_address => { self.process.clear_at_end = a; Ok(self.process.id.into()) }
-            Sysno::set_robust_list => if b == 24 { Ok(0) } else { Err(Errno::EINVAL) },
+            Sysno::set_tid_address => Ok(self.set_clear_at_end(a).into()),
             Sysno::prlimit64 => self.prlimit64(a, b, c, d),
             Sysno::prctl => self.prctl(a, b),
             Sysno::getrusage => self.getrusage(b),
-            Sysno::sched_yield => Ok(0),
             Sysno::sched_getaffinity => self.sched_getaffinity(b, c),
             Sysno::getpriority => Ok(20),
             Sysno::setpriority => Ok(0),

@@ -130,7 +130,7 @@ impl<M: Machine> Caller<'_, M> {
             return Ok(description);
         }
         let error = self.wait(&[Key::Opened(node)], None, Interruption::Restartable);
-        if let Some(waiting) = &mut self.process.waiting {
+        if let Some(waiting) = self.waiting_mut() {
             waiting.opening = Some((description, openings));
         }
         Err(error)
@@ -139,7 +139,7 @@ impl<M: Machine> Caller<'_, M> {
     /// Goes on opening a pipe: the other side may have been opened meanwhile. Returns none if the call has not begun
     /// to.
     pub(crate) fn opening(&mut self) -> Option<Result<DescriptionId>> {
-        let (description, before) = self.process.waiting.as_ref()?.opening?;
+        let (description, before) = self.waiting()?.opening?;
         let open_file = self.system.descriptions.get(description);
         let (node, reads) = (open_file.node, open_file.reads());
         let openings = self.system.tree.pipe_mut(node).map_or((0, 0), |pipe| pipe.openings());
@@ -147,7 +147,7 @@ impl<M: Machine> Caller<'_, M> {
         if now == before {
             return Some(Err(self.wait(&[Key::Opened(node)], None, Interruption::Restartable)));
         }
-        if let Some(waiting) = &mut self.process.waiting {
+        if let Some(waiting) = self.waiting_mut() {
             waiting.opening = None;
         }
         Some(Ok(description))

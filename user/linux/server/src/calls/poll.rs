@@ -82,7 +82,7 @@ impl<M: Machine> Caller<'_, M> {
             record[pollfd::RESULT..].copy_from_slice(&events.to_le_bytes());
             ready += u64::from(events != 0);
         }
-        if ready == 0 && self.process.signals.is_due() {
+        if ready == 0 && self.process.is_due() {
             return Err(Errno::EINTR);
         }
         if ready == 0 && !self.has_passed(deadline) {
@@ -90,7 +90,7 @@ impl<M: Machine> Caller<'_, M> {
         }
         self.write(records, &all)?;
         self.write_time_left(time, deadline);
-        self.process.signals.restore_blocked();
+        self.process.thread_mut().signals.restore_blocked();
         Ok(ready)
     }
 
@@ -123,7 +123,7 @@ impl<M: Machine> Caller<'_, M> {
             }
             results.push((set, found));
         }
-        if ready == 0 && self.process.signals.is_due() {
+        if ready == 0 && self.process.is_due() {
             return Err(Errno::EINTR);
         }
         if ready == 0 && !self.has_passed(deadline) {
@@ -133,7 +133,7 @@ impl<M: Machine> Caller<'_, M> {
             self.write_if_wanted(set, &found)?;
         }
         self.write_time_left(time, deadline);
-        self.process.signals.restore_blocked();
+        self.process.thread_mut().signals.restore_blocked();
         Ok(ready)
     }
 
@@ -143,7 +143,7 @@ impl<M: Machine> Caller<'_, M> {
         let left = deadline.saturating_sub(self.system.memory.hardware.monotonic());
         // As Linux, which does not mind if the time cannot be written.
         if into != 0 {
-            self.process.space().write(&mut self.system.memory, into, &super::time_record(left));
+            self.copy_to(into, &super::time_record(left));
         }
     }
 }

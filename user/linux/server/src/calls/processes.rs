@@ -1,36 +1,15 @@
-//! Making processes, their groups and sessions, and waiting for their ends.
+//! Groups and sessions of processes, and waiting for their ends.
 
-use alloc::boxed::Box;
-
-use tench_linux_calls::Sysno;
-use tench_linux_calls::numbers::{clone, wait};
+use tench_linux_calls::numbers::wait;
 use tench_linux_calls::records::siginfo;
 use tench_linux_files::Errno;
-use tench_linux_memory::Space;
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
-use crate::descriptors::Descriptors;
-use crate::instance::{child_code, end_code, give_back};
-use crate::process::{News, Process, State};
-use crate::signals::{Cause, Info, SIGNALS, number};
-use crate::thread::Registers;
+use crate::instance::{child_code, end_code};
+use crate::process::{News, Process};
+use crate::signals::{Cause, Info, number};
 use crate::waiting::{Interruption, Key};
-
-/// Flags of `clone` that ask for threads.
-const THREAD: u64 = clone::THREAD | clone::SIGHAND | clone::FILES | clone::FS;
-/// Flags of `clone` that are understood. Some change nothing here.
-const KNOWN: u64 = clone::VM
-    | clone::VFORK
-    | clone::SETTLS
-    | clone::PARENT_SETTID
-    | clone::CHILD_SETTID
-    | clone::CHILD_CLEARTID
-    | clone::DETACHED
-    | clone::SYSVSEM
-    | clone::UNTRACED
-    | clone::PTRACE
-    | 0xff;
 
 /// The children for which a call waits.
 #[derive(Clone, Copy)]
@@ -52,121 +31,6 @@ struct Child {
 }
 
 impl<M: Machine> Caller<'_, M> {
-    /// Makes a process. Returns its number.
-    ///
-    /// With `CLONE_VM` and `CLONE_VFORK`, it gets the memory itself, which comes back when it runs another program or
-    /// ends; until then the parent waits.
-    pub fn clone(&mut self, flags: u64, stack: u64, parent_id: u64, thread_pointer: u64, child_id: u64) -> Result {
-        if let Some(waiting) = &self.process.waiting {
-            // It has been made. Whoever has the memory now, perhaps a child of the child, has to let go of it first.
-            let (child, own) = (waiting.done, self.process.id);
-            let holder = self.others.iter().find(|other| other.lender == Some(own)).map(|other| other.id);
-            return holder
-                .map_or(Ok(child), |holder| Err(self.wait(&[Key::Program(holder)], None, Interruption::Never)));
-        }
-        let waits = flags & clone::VFORK != 0;
-        let lends = flags & clone::VM != 0;
-        let has_handlers = flags & clone::SIGHAND != 0;
-        if has_handlers && !lends || flags & clone::THREAD != 0 && !has_handlers {
-            return Err(Errno::EINVAL);
-        }
-        if flags & THREAD != 0 || lends && !waits {
-            self.report_once(Sysno::clone, "there are no threads yet");
-            return Err(Errno::EAGAIN);
-        }
-        if flags & !KNOWN != 0 || flags & 0xff > SIGNALS as u64 {
-            return Err(Errno::EINVAL);
-        }
-        let descriptors = self.process.descriptors.copied().ok_or(Errno::ENOMEM)?;
-        let id = self.others.next_id(self.process).ok_or(Errno::EAGAIN)?;
-        let record = id.to_le_bytes();
-        if flags & clone::PARENT_SETTID != 0 {
-            // As Linux, which does not look whether it can be written.
-            self.process.space().write(&mut self.system.memory, parent_id, &record);
-        }
-        let mut space = self.space_for_child(lends)?;
-        if flags & clone::CHILD_SETTID != 0 {
-            // As Linux, which does not look whether it can be written.
-            space.write(&mut self.system.memory, child_id, &record);
-        }
-        let hardware = &mut self.system.memory.hardware;
-        let parent = self.process.thread.as_ref().ok_or(Errno::EAGAIN)?;
-        let mut registers = hardware.registers(parent);
-        let float = hardware.float_registers(parent);
-        let mut thread = match hardware.make_thread(space.root(), id) {
-            Ok(thread) => thread,
-            Err(_) => {
-                self.take_back(space, lends);
-                return Err(Errno::EAGAIN);
-            }
-        };
-        hardware.set_float_registers(&mut thread, &float);
-        set_child_registers(&mut registers, flags, stack, thread_pointer);
-        hardware.run(&mut thread, &registers);
-        let mut child = self.child(id, thread, space, descriptors);
-        child.end_signal = (flags & 0xff) as u32;
-        child.lender = lends.then_some(self.process.id);
-        child.clear_at_end = if flags & clone::CHILD_CLEARTID != 0 { child_id } else { 0 };
-        self.others.put(Box::new(child));
-        if !waits {
-            return Ok(id.into());
-        }
-        let error = self.wait(&[Key::Program(id)], None, Interruption::Never);
-        if let Some(waiting) = &mut self.process.waiting {
-            waiting.done = id.into();
-        }
-        Err(error)
-    }
-
-    /// Returns the memory for a child: the own, or a copy.
-    fn space_for_child(&mut self, lends: bool) -> Result<Space<M>> {
-        if lends {
-            return self.process.space.take().ok_or(Errno::ENOMEM);
-        }
-        self.process.space().fork(&mut self.system.memory)
-    }
-
-    /// Undoes that.
-    fn take_back(&mut self, space: Space<M>, lends: bool) {
-        if lends {
-            self.process.space = Some(space);
-        } else {
-            space.end(&mut self.system.memory);
-        }
-    }
-
-    /// Returns a child of the process, which inherits all that a child does.
-    fn child(&mut self, id: u32, thread: M::Thread, space: Space<M>, descriptors: Descriptors) -> Process<M> {
-        let own = &*self.process;
-        self.system.tree.share(own.directory);
-        for (_, descriptor) in own.descriptors.all() {
-            self.system.descriptions.share(descriptor.description);
-        }
-        Process {
-            parent: own.id,
-            group: own.group,
-            session: own.session,
-            has_executed: false,
-            directory: own.directory,
-            mask: own.mask,
-            heap: own.heap,
-            heap_end: own.heap_end,
-            signals: own.signals.inherited(),
-            name: own.name,
-            program: own.program.clone(),
-            ..Process::new(id, thread, space, descriptors)
-        }
-    }
-
-    /// Gives the process the memory of a new program, and lets go of what it has had.
-    pub(crate) fn replace_space(&mut self, space: Space<M>) {
-        if let Some(old) = self.process.space.replace(space) {
-            give_back(self.system, self.others, self.process.lender.take(), old, self.process.heap_end);
-        }
-        self.process.has_executed = true;
-        self.system.waiters.wake(Key::Program(self.process.id));
-    }
-
     /// Waits for a child's end. Returns its number.
     pub fn wait4(&mut self, which: u64, status: u64, options: u64, usage: u64) -> Result {
         const KNOWN: u32 = wait::NOHANG | wait::UNTRACED | wait::CONTINUED | wait::NOTHREAD | wait::ALL | wait::CLONE;
@@ -315,21 +179,10 @@ impl<M: Machine> Caller<'_, M> {
     }
 }
 
-/// Changes registers to those with which a child begins.
-fn set_child_registers(registers: &mut Registers, flags: u64, stack: u64, thread_pointer: u64) {
-    registers.x[0] = 0;
-    if stack != 0 {
-        registers.sp = stack;
-    }
-    if flags & clone::SETTLS != 0 {
-        registers.thread_pointer = thread_pointer;
-    }
-}
-
 /// Returns news of a child, if it has any that are asked for.
 fn news<M: Machine>(child: &mut Process<M>, options: u32, takes: bool) -> Option<Child> {
     let id = child.id;
-    if let State::Ended(status) = child.state {
+    if let Some(status) = child.ended {
         let (code, value) = end_code(status);
         return (options & wait::EXITED != 0).then(|| Child { id, code, value, word: status.word() });
     }

@@ -8,6 +8,8 @@ use tench_linux_memory::ObjectId;
 
 use crate::caller::{Caller, Outcome, Result};
 use crate::exec::{Image, MAX_STRINGS, Start};
+use crate::signals::Stack;
+use crate::spaces::Used;
 use crate::{Machine, System};
 
 /// The longest argument or variable, in bytes.
@@ -145,12 +147,11 @@ impl<M: Machine> Caller<'_, M> {
             arguments.push(Vec::new());
         }
         let (image, program) = self.system.load(from, &path, &arguments, &environment)?;
-        self.replace_space(image.space);
-        (self.process.heap, self.process.heap_end) = (image.heap, image.heap);
-        self.process.set_name(path.rsplit(|byte| *byte == b'/').next().unwrap_or(&path));
+        self.replace_space(Used::new(image.space, image.heap));
+        self.process.thread_mut().set_name(path.rsplit(|byte| *byte == b'/').next().unwrap_or(&path));
         self.process.program = program;
-        self.process.clear_at_end = 0;
         self.process.signals.reset();
+        self.process.thread_mut().signals.stack = Stack::NONE;
         let closed = self.process.descriptors.all().filter(|(_, descriptor)| descriptor.closes_on_exec);
         let closed: Vec<u32> = closed.map(|(number, _)| number).collect();
         for number in closed {

@@ -10,6 +10,7 @@ use crate::Machine;
 use crate::caller::{Caller, Outcome, Result};
 use crate::process::Process;
 use crate::signals::{Action, Cause, Info, SIGNALS, Set, Stack, UNBLOCKABLE, frame, number, only};
+use crate::thread::Registers;
 use crate::waiting::{Interruption, Key};
 
 /// Size of a set of signals in bytes.
@@ -67,28 +68,58 @@ impl<M: Machine> Caller<'_, M> {
         if is_there { Ok(0) } else { Err(Errno::ESRCH) }
     }
 
-    /// Sends a signal to a thread, of which each process has one; perhaps only if it is this process's.
+    /// Sends a signal to a thread; perhaps only if it is a certain process's.
     pub fn tgkill(&mut self, process: Option<u64>, thread: u64, signal_number: u64) -> Result {
         let thread = thread as u32;
         if thread.cast_signed() <= 0 || process.is_some_and(|process| (process as u32).cast_signed() <= 0) {
             return Err(Errno::EINVAL);
         }
-        if process.is_some_and(|process| process as u32 != thread) {
+        let info = Info { code: TO_THREAD, ..Info::from_process(signal(signal_number)?, self.process.id) };
+        self.send_to_thread(process.map(|process| process as u32), thread, info)
+    }
+
+    /// Sends a signal to a thread, perhaps only if it is a certain process's; 0 only asks whether it is there.
+    fn send_to_thread(&mut self, process: Option<u32>, thread: u32, info: Info) -> Result {
+        let own = self.process.index_of(thread).is_ok().then_some(self.process.id);
+        let owner = own.or_else(|| self.others.owner(thread)).ok_or(Errno::ESRCH)?;
+        if process.is_some_and(|process| process != owner) {
             return Err(Errno::ESRCH);
         }
-        let info = Info { code: TO_THREAD, ..Info::from_process(signal(signal_number)?, self.process.id) };
-        self.send_to(thread, info)
+        let process = if own.is_some() { &mut *self.process } else { self.others.get(owner).ok_or(Errno::ESRCH)? };
+        // A process that has ended has no threads, and nothing happens to it.
+        if let Ok(index) = process.index_of(thread)
+            && info.signal != 0
+        {
+            self.system.send_to(process, info, Some(index));
+        }
+        Ok(0)
+    }
+
+    /// Sends a signal with a value to a thread of a process.
+    pub fn rt_tgsigqueueinfo(&mut self, process: u64, thread: u64, signal_number: u64, record: u64) -> Result {
+        let (process, thread) = (process as u32, thread as u32);
+        if process.cast_signed() <= 0 || thread.cast_signed() <= 0 {
+            return Err(Errno::EINVAL);
+        }
+        let info = self.read_info(signal_number, record, process)?;
+        self.send_to_thread(Some(process), thread, info)
     }
 
     /// Sends a signal with a value.
     pub fn rt_sigqueueinfo(&mut self, to: u64, signal_number: u64, record: u64) -> Result {
+        let info = self.read_info(signal_number, record, to as u32)?;
+        self.send_to(to as u32, info)
+    }
+
+    /// Reads what a process says about a signal that it sends to another one.
+    fn read_info(&mut self, signal_number: u64, record: u64, to: u32) -> Result<Info> {
         let record: [u8; Info::SIZE] = self.read_record(record)?;
         let code = u32_at(&record, 8).cast_signed();
-        if (code >= 0 || code == TO_THREAD) && to as u32 != self.process.id {
+        if (code >= 0 || code == TO_THREAD) && to != self.process.id {
             return Err(Errno::EPERM);
         }
         let cause = Cause::Process { id: u32_at(&record, 16), value: u64_at(&record, 24) };
-        self.send_to(to as u32, Info { signal: signal(signal_number)?, code, cause })
+        Ok(Info { signal: signal(signal_number)?, code, cause })
     }
 
     /// Reads and sets what happens at a signal.
@@ -105,7 +136,7 @@ impl<M: Machine> Caller<'_, M> {
             let mut action: [u8; sigaction::SIZE] = self.read_record(new)?;
             let mask = u64_at(&action, sigaction::MASK) & !UNBLOCKABLE;
             action[sigaction::MASK..].copy_from_slice(&mask.to_le_bytes());
-            self.process.signals.set_action(signal, Action(action));
+            self.process.set_action(signal, Action(action));
         }
         self.write_if_wanted(old, &before.0).map(|()| 0)
     }
@@ -114,8 +145,8 @@ impl<M: Machine> Caller<'_, M> {
     pub fn sigaltstack(&mut self, new: u64, old: u64) -> Result {
         const LEAST: u64 = 2048;
         const ON_STACK: u32 = 1;
-        let before = self.process.signals.stack;
-        let pointer = self.registers()?.sp;
+        let before = self.process.thread().signals.stack;
+        let pointer = self.registers().sp;
         let is_used = before.range().is_some_and(|range| frame::is_on(&range, pointer));
         if new != 0 {
             let mut stack: [u8; Stack::SIZE] = self.read_record(new)?;
@@ -128,17 +159,16 @@ impl<M: Machine> Caller<'_, M> {
                 0 | ON_STACK => stack[8] = 0,
                 _ => return Err(Errno::EINVAL),
             }
-            self.process.signals.stack = Stack(stack);
+            self.process.thread_mut().signals.stack = Stack(stack);
         }
         let mut record = before.0;
         record[8] |= u8::from(is_used);
         self.write_if_wanted(old, &record).map(|()| 0)
     }
 
-    /// Returns the registers with which the process has made its call.
-    fn registers(&mut self) -> Result<crate::thread::Registers> {
-        let thread = self.process.thread.as_ref().ok_or(Errno::ESRCH)?;
-        Ok(self.system.memory.hardware.registers(thread))
+    /// Returns the registers with which the thread has made its call.
+    fn registers(&mut self) -> Registers {
+        self.system.memory.hardware.registers(&self.process.thread().machine)
     }
 
     /// Reads a set of signals that can be blocked.
@@ -154,10 +184,10 @@ impl<M: Machine> Caller<'_, M> {
         if size != SET {
             return Err(Errno::EINVAL);
         }
-        let before = self.process.signals.blocked;
+        let before = self.process.thread().signals.blocked;
         if new != 0 {
             let set = self.read_set(new, size)?;
-            self.process.signals.blocked = match how {
+            self.process.thread_mut().signals.blocked = match how {
                 0 => before | set,
                 1 => before & !set,
                 2 => set,
@@ -172,16 +202,15 @@ impl<M: Machine> Caller<'_, M> {
         if size > SET {
             return Err(Errno::EINVAL);
         }
-        let signals = &self.process.signals;
-        let set = signals.pending() & signals.blocked;
+        let set = self.process.pending() & self.process.thread().signals.blocked;
         self.write(into, &set.to_le_bytes()[..size as usize]).map(|()| 0)
     }
 
     /// Blocks other signals than before, until the call is over.
     pub(crate) fn block_meanwhile(&mut self, set: u64, size: u64) -> Result<()> {
-        if set != 0 && self.process.signals.saved.is_none() {
+        if set != 0 && self.process.thread().signals.saved.is_none() {
             let set = self.read_set(set, size)?;
-            let signals = &mut self.process.signals;
+            let signals = &mut self.process.thread_mut().signals;
             signals.saved = Some(core::mem::replace(&mut signals.blocked, set));
         }
         Ok(())
@@ -200,7 +229,7 @@ impl<M: Machine> Caller<'_, M> {
     pub fn rt_sigtimedwait(&mut self, set: u64, into: u64, timeout: u64, size: u64) -> Result {
         let set = self.read_set(set, size)?;
         let deadline = self.read_deadline(timeout)?;
-        if let Some(info) = self.process.signals.take_of(set) {
+        if let Some(info) = self.process.take_signal_of(set) {
             self.write_if_wanted(into, &info.record())?;
             return Ok(info.signal.into());
         }
@@ -215,7 +244,7 @@ impl<M: Machine> Caller<'_, M> {
     pub fn rt_sigreturn(&mut self) -> Outcome {
         match self.interrupted() {
             Ok(interrupted) => {
-                let signals = &mut self.process.signals;
+                let signals = &mut self.process.thread_mut().signals;
                 signals.blocked = interrupted.blocked;
                 if !frame::is_same_stack(&interrupted.stack, &signals.stack) {
                     signals.stack = interrupted.stack;
@@ -224,14 +253,14 @@ impl<M: Machine> Caller<'_, M> {
             }
             Err(_) => {
                 let info = Info { code: 1, ..Info::from_system(number::SEGV) };
-                self.process.signals.force(info);
+                self.process.force(info);
                 Outcome::Resume
             }
         }
     }
 
     fn interrupted(&mut self) -> Result<Box<frame::Interrupted>> {
-        let registers = self.registers()?;
+        let registers = self.registers();
         let bytes: Vec<u8> = self.read(registers.sp, frame::USED)?;
         let frame = bytes.first_chunk().ok_or(Errno::EFAULT)?;
         frame::read(frame, registers.thread_pointer).map(Box::new).ok_or(Errno::EFAULT)

@@ -9,7 +9,7 @@ use crate::Machine;
 use crate::caller::{Caller, Result};
 use crate::devices;
 use crate::process::Process;
-use crate::signals::{Info, number, only};
+use crate::signals::{Info, number};
 use crate::terminal::Read;
 use crate::waiting::{Interruption, Key};
 
@@ -201,7 +201,7 @@ impl<M: Machine> Caller<'_, M> {
         if self.is_in_background() {
             return Err(self.stop_in_background());
         }
-        let id = self.process.id;
+        let id = self.process.thread().id;
         let bytes = match self.system.terminal.read(id, into.len()) {
             Read::Done(bytes) => bytes,
             _ if flags & open::NONBLOCK != 0 => {
@@ -228,7 +228,8 @@ impl<M: Machine> Caller<'_, M> {
             self.deadline()
         };
         if self.has_passed(deadline) {
-            let read = self.system.terminal.end_read(self.process.id, Ending::TimedOut);
+            let thread = self.process.thread().id;
+            let read = self.system.terminal.end_read(thread, Ending::TimedOut);
             return Ok(read.unwrap_or_default());
         }
         Err(self.wait(&[Key::Terminal], deadline, Interruption::Restartable))
@@ -243,8 +244,8 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Sends the process's group the signal for reading in the background. Returns what the call is to return.
     fn stop_in_background(&mut self) -> Errno {
-        let signals = &self.process.signals;
-        if signals.is_ignored(number::TTIN) || signals.blocked & only(number::TTIN) != 0 {
+        let is_blocked = self.process.thread().signals.blocks(number::TTIN);
+        if self.process.signals.is_ignored(number::TTIN) || is_blocked {
             return Errno::EIO;
         }
         let group = self.process.group;

@@ -68,7 +68,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Reads a span of time.
-    fn read_time(&mut self, address: u64) -> Result<Duration> {
+    pub(crate) fn read_time(&mut self, address: u64) -> Result<Duration> {
         let record: [u8; timespec::SIZE] = self.read_record(address)?;
         let (seconds, nanoseconds) = (u64_at(&record, timespec::SECONDS), u64_at(&record, timespec::NANOSECONDS));
         if seconds.cast_signed() < 0 || nanoseconds >= 1_000_000_000 {
@@ -79,7 +79,7 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Returns until when a call waits: since its first attempt for so long, or for ever without a time.
     pub(crate) fn read_deadline(&mut self, time: u64) -> Result<Option<Duration>> {
-        if self.process.waiting.is_some() {
+        if self.waiting().is_some() {
             return Ok(self.deadline());
         }
         if time == 0 {
@@ -103,7 +103,7 @@ impl<M: Machine> Caller<'_, M> {
     pub fn clock_nanosleep(&mut self, clock: u64, flags: u64, time: u64, left: u64) -> Result {
         const ABSOLUTE: u64 = 1;
         let now = self.clock(clock)?;
-        if self.process.waiting.is_none() {
+        if self.waiting().is_none() {
             let time = self.read_time(time)?;
             let time = if flags & ABSOLUTE != 0 { time.saturating_sub(now) } else { time };
             let deadline = self.system.memory.hardware.monotonic().saturating_add(time);
@@ -114,7 +114,7 @@ impl<M: Machine> Caller<'_, M> {
             return Ok(0);
         }
         if flags & ABSOLUTE == 0
-            && let Some(waiting) = &mut self.process.waiting
+            && let Some(waiting) = self.waiting_mut()
         {
             waiting.time_left = left;
         }

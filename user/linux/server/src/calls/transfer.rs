@@ -101,7 +101,7 @@ impl<M: Machine> Caller<'_, M> {
                 Err(error) => return Err(error),
             };
             let place = address.checked_add(done).ok_or(Errno::EFAULT)?;
-            let written = self.process.space().write(&mut self.system.memory, place, &buffer[..count]);
+            let written = self.copy_to(place, &buffer[..count]);
             if let From::Position = from {
                 self.system.descriptions.get(description).position += written as u64;
             }
@@ -164,7 +164,7 @@ impl<M: Machine> Caller<'_, M> {
                 Ok(0) => break,
                 Ok(count) => done += count as u64,
                 Err(WAITS) => {
-                    if let Some(waiting) = &mut self.process.waiting {
+                    if let Some(waiting) = self.waiting_mut() {
                         waiting.done = done;
                     }
                     return Err(WAITS);
@@ -186,7 +186,7 @@ impl<M: Machine> Caller<'_, M> {
             let part = (vector.length - skip).min((into.len() - filled) as u64) as usize;
             let place = vector.address.wrapping_add(skip);
             let part_of_it = &mut into[filled..filled + part];
-            let count = self.process.space().read(&mut self.system.memory, place, part_of_it);
+            let count = self.copy_from(place, part_of_it);
             filled += count;
             if count < part {
                 break;
@@ -368,9 +368,8 @@ impl<M: Machine> Caller<'_, M> {
         let Kind::Regular(object) = self.system.tree.node(node).kind else { return Err(Errno::EINVAL) };
         let memory = &mut self.system.memory;
         if length < memory.objects.get(object).length() {
-            let spaces = self.others.iter_mut().filter_map(|other| other.space.as_mut());
-            for space in spaces.chain(self.process.space.as_mut()) {
-                space.truncate(memory, object, length.div_ceil(4096));
+            for used in self.system.spaces.iter_mut() {
+                used.space.truncate(memory, object, length.div_ceil(4096));
             }
         }
         memory.objects.set_length(&mut memory.pool, &mut memory.hardware, object, length);

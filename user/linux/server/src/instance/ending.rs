@@ -3,12 +3,11 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use tench_linux_memory::Space;
-
 use super::{FIRST, Instance};
 use crate::descriptors::Descriptors;
-use crate::process::{Process, Processes, State, Status};
+use crate::process::{Process, Processes, Status};
 use crate::signals::{Cause, Info, Signals, action_flag, number};
+use crate::thread::{State, Thread};
 use crate::waiting::Key;
 use crate::{Machine, System};
 
@@ -32,21 +31,73 @@ pub(crate) fn end_code(status: Status) -> (i32, i32) {
     }
 }
 
-/// Gives memory back to the process that has lent it, with the end of the heap in it; without one, ends it.
-pub(crate) fn give_back<M: Machine>(
-    system: &mut System<M>,
-    others: &mut Processes<M>,
-    lender: Option<u32>,
-    space: Space<M>,
-    heap_end: u64,
-) {
-    match lender.and_then(|lender| others.get(lender)) {
-        Some(lender) => (lender.space, lender.heap_end) = (Some(space), heap_end),
-        None => space.end(&mut system.memory),
+impl<M: Machine> System<M> {
+    /// Ends what a thread's call has begun, and its wait.
+    fn end_wait(&mut self, thread: &mut Thread<M>) {
+        if let Some(waiting) = thread.waiting.take() {
+            self.waiters.remove(thread.id, &waiting);
+            self.cancel(thread.id, &waiting);
+        }
+    }
+
+    /// Lets others know that a thread, with an index, will not use its process's memory any more: marks the locks that
+    /// it has not released, and clears the word that says so.
+    pub(crate) fn leave_memory(&mut self, process: &mut Process<M>, index: usize) {
+        let is_seen = process.threads.len() > 1 || self.spaces.get(process.space).is_shared();
+        let space = process.space;
+        let thread = &mut process.threads[index];
+        let list = core::mem::take(&mut thread.robust_list);
+        self.release_locks(space, thread.id, list);
+        let word = core::mem::take(&mut thread.clear_at_end);
+        if word != 0 && is_seen {
+            self.write(space, word, &[0; 4]);
+            self.wake_at(space, word, 1);
+        }
+    }
+
+    /// Ends all threads of a process but the present one, which becomes the first.
+    pub(crate) fn end_other_threads(&mut self, process: &mut Process<M>, others: &mut Processes<M>) {
+        let present = process.present;
+        for index in (0..process.threads.len()).filter(|index| *index != present) {
+            self.end_wait(&mut process.threads[index]);
+            self.leave_memory(process, index);
+        }
+        if process.present > 0 {
+            // The thread of the machine whose calls come with the process's number.
+            let (first, rest) = process.threads.split_at_mut(1);
+            let present = &mut rest[process.present - 1];
+            core::mem::swap(&mut first[0].machine, &mut present.machine);
+            core::mem::swap(&mut first[0].id, &mut present.id);
+            process.threads.swap(0, process.present);
+            process.present = 0;
+        }
+        for thread in process.threads.drain(1..) {
+            others.remove_thread(thread.id);
+            self.memory.hardware.end_thread(thread.machine);
+        }
     }
 }
 
 impl<M: Machine> Instance<M> {
+    /// Ends the present thread of a process, whose end is that of its last thread.
+    pub(super) fn end_thread(&mut self, mut process: Box<Process<M>>, status: Status) {
+        let index = process.present;
+        if process.living() == 1 {
+            return self.end(process, status);
+        }
+        self.system.leave_memory(&mut process, index);
+        if index == 0 {
+            self.stop_thread(&mut process);
+            process.thread_mut().state = State::Ended;
+        } else {
+            let thread = process.threads.remove(index);
+            process.present = 0;
+            self.processes.remove_thread(thread.id);
+            self.system.memory.hardware.end_thread(thread.machine);
+        }
+        self.processes.put(process);
+    }
+
     /// Ends a process. The end of the first one is that of all.
     pub(super) fn end(&mut self, mut process: Box<Process<M>>, status: Status) {
         self.release(&mut process);
@@ -59,7 +110,7 @@ impl<M: Machine> Instance<M> {
         let (parent, end_signal) = (process.parent, process.end_signal);
         let (code, value) = end_code(status);
         let info = Info { signal: end_signal, code, cause: Cause::Child { id: process.id, status: value } };
-        process.state = State::Ended(status);
+        process.ended = Some(status);
         let is_wanted = end_signal != number::CHLD || self.wants_children(parent);
         if is_wanted {
             self.processes.put(process);
@@ -86,13 +137,14 @@ impl<M: Machine> Instance<M> {
     /// Gives back all that a process has.
     fn release(&mut self, process: &mut Process<M>) {
         let system = &mut self.system;
-        if let Some(waiting) = process.waiting.take() {
-            system.waiters.remove(process.id, &waiting);
-            system.cancel(process.id, &waiting);
-        }
         system.waiters.set_signal(process.id, process.timer.take().map(|timer| timer.deadline), None);
-        if let Some(thread) = process.thread.take() {
-            system.memory.hardware.end_thread(thread);
+        for index in 0..process.threads.len() {
+            system.end_wait(&mut process.threads[index]);
+            system.leave_memory(process, index);
+        }
+        for thread in process.threads.drain(..) {
+            self.processes.remove_thread(thread.id);
+            system.memory.hardware.end_thread(thread.machine);
         }
         let descriptors: Vec<_> = process.descriptors.all().collect();
         for (number, descriptor) in descriptors {
@@ -100,23 +152,10 @@ impl<M: Machine> Instance<M> {
             system.close(descriptor.description);
         }
         system.tree.release(&mut system.memory, process.directory);
-        match process.space.take() {
-            Some(mut space) => {
-                if process.lender.is_some() && process.clear_at_end != 0 {
-                    space.write(&mut system.memory, process.clear_at_end, &[0; 4]);
-                }
-                give_back(system, &mut self.processes, process.lender.take(), space, process.heap_end);
-            }
-            // Whoever has it gives it back to who has lent it to this process, or keeps it.
-            None => {
-                let lender = process.lender.take();
-                for other in self.processes.iter_mut().filter(|other| other.lender == Some(process.id)) {
-                    other.lender = lender;
-                }
-            }
-        }
+        system.release_space(process.space);
         system.waiters.wake(Key::Program(process.id));
         // What is left of it until its parent has learnt of its end is small.
+        process.threads = Vec::new();
         process.descriptors = Descriptors::default();
         process.signals = Signals::none();
         process.program = Vec::new();

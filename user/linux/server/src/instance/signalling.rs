@@ -1,15 +1,16 @@
 //! Signals that reach their processes.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Instance;
 use super::ending::child_code;
 use crate::Machine;
-use crate::process::{News, Process, State, Status, Timer};
+use crate::process::{News, Process, Status, Timer};
 use crate::signals::frame::{self, Interrupted};
 use crate::signals::{Action, Cause, Disposition, Info, action_flag, number};
-use crate::thread::Registers;
+use crate::thread::{Registers, State};
 use crate::waiting::{Interruption, Key, Waiting};
 
 /// `EINTR` as a result.
@@ -20,62 +21,94 @@ const SHORTEST: Duration = Duration::from_millis(1);
 const INSTRUCTION: u64 = 4;
 
 impl<M: Machine> Instance<M> {
-    /// Delivers the signals that have come for a process, if it runs or waits.
+    /// Delivers the signals that have come for a process, to each of its threads that runs or waits.
     pub(super) fn attend(&mut self, id: u32) {
-        let Some(mut process) = self.processes.take(id) else { return };
-        if process.signals.is_killed() && !process.has_ended() {
-            return self.end(process, Status::Killed(number::KILL));
+        let Some(process) = self.processes.get(id).filter(|process| !process.has_ended()) else { return };
+        if process.is_killed() {
+            return self.kill(id);
         }
         if process.is_stopped {
-            return self.attend_stopped(process);
+            return self.attend_stopped(id);
         }
-        match process.state {
-            State::Runs if process.signals.is_due() => {
+        for thread in process.due_threads() {
+            self.attend_thread(thread);
+        }
+    }
+
+    fn kill(&mut self, id: u32) {
+        if let Some(process) = self.processes.take(id) {
+            self.end(process, Status::Killed(number::KILL));
+        }
+    }
+
+    /// Delivers the signals that have come for a thread, unless its process has stopped.
+    fn attend_thread(&mut self, thread: u32) {
+        let Some(mut process) = self.processes.take_thread(thread) else { return };
+        match process.thread().state {
+            State::Runs if process.is_due() && !process.is_stopped => {
                 let registers = self.stop_thread(&mut process);
                 self.go_on(process, registers);
             }
-            State::Waits => self.attend_waiting(process),
-            State::Runs | State::Ended(_) => self.processes.put(process),
+            State::Waits if !process.is_stopped => self.attend_waiting(process),
+            State::Runs | State::Waits | State::Ended => self.processes.put(process),
         }
     }
 
     /// Lets a stopped process go on, if `SIGCONT` has come.
-    fn attend_stopped(&mut self, mut process: Box<Process<M>>) {
+    fn attend_stopped(&mut self, id: u32) {
+        let Some(mut process) = self.processes.take(id) else { return };
         if !core::mem::take(&mut process.is_continued) {
             return self.processes.put(process);
         }
         process.is_stopped = false;
         process.news = Some(News::Continued);
         self.tell_parent(&process, child_code::CONTINUED, number::CONT);
-        match process.stopped_at.take() {
-            Some(registers) => self.go_on(process, registers),
-            None => {
-                self.system.waiters.make_ready(process.id);
-                self.attend_waiting(process);
-            }
+        let threads: Vec<u32> = process.threads.iter().map(|thread| thread.id).collect();
+        self.processes.put(process);
+        for thread in threads {
+            self.let_thread_go_on(thread);
         }
     }
 
-    /// Ends a process's wait, if a signal has come for it.
+    /// Lets a thread go on whose process has been stopped.
+    fn let_thread_go_on(&mut self, thread: u32) {
+        let Some(mut process) = self.processes.take_thread(thread) else { return };
+        match process.thread_mut().stopped_at.take() {
+            // A signal has stopped the process again.
+            registers if process.is_stopped => {
+                process.thread_mut().stopped_at = registers;
+                self.processes.put(process);
+            }
+            Some(registers) => self.go_on(process, registers),
+            None if process.thread().state == State::Waits => {
+                self.system.waiters.make_ready(thread);
+                self.attend_waiting(process);
+            }
+            None => self.processes.put(process),
+        }
+    }
+
+    /// Ends the wait of a process's present thread, if a signal has come for it.
     fn attend_waiting(&mut self, mut process: Box<Process<M>>) {
-        if process.waiting.as_ref().is_some_and(|waiting| waiting.interruption == Interruption::Never) {
+        if process.thread().waiting.as_ref().is_some_and(|waiting| waiting.interruption == Interruption::Never) {
             return self.processes.put(process);
         }
-        let Some((info, disposition)) = process.signals.take() else { return self.processes.put(process) };
+        let Some((info, disposition)) = process.take_signal() else { return self.processes.put(process) };
         match disposition {
             Disposition::End => self.end(process, Status::Killed(info.signal)),
             Disposition::Stop if self.is_orphaned(&process, info.signal) => {
                 // There may be another signal.
-                self.system.signalled.extend(process.signals.is_due().then_some(process.id));
+                self.system.signalled.extend(process.is_due().then_some(process.id));
                 self.processes.put(process);
             }
             Disposition::Stop => self.stop(process, info.signal),
             Disposition::Handle(action) => {
                 let mut registers = self.stop_thread(&mut process);
-                if let Some(waiting) = process.waiting.take() {
-                    self.system.waiters.remove(process.id, &waiting);
-                    self.system.cancel(process.id, &waiting);
-                    self.tell_time_left(&mut process, &waiting);
+                if let Some(waiting) = process.thread_mut().waiting.take() {
+                    let thread = process.thread().id;
+                    self.system.waiters.remove(thread, &waiting);
+                    self.system.cancel(thread, &waiting);
+                    self.tell_time_left(&process, &waiting);
                     let result = interrupt(&waiting, &action, &mut registers);
                     self.caller(&mut process).end_trace(result);
                 }
@@ -86,23 +119,23 @@ impl<M: Machine> Instance<M> {
     }
 
     /// Tells a process how much time of its wait was left, if it wants to know.
-    fn tell_time_left(&mut self, process: &mut Process<M>, waiting: &Waiting) {
+    fn tell_time_left(&mut self, process: &Process<M>, waiting: &Waiting) {
         if let (Some(deadline), 1..) = (waiting.deadline, waiting.time_left) {
             let left = deadline.saturating_sub(self.system.memory.hardware.monotonic());
-            process.space().write(&mut self.system.memory, waiting.time_left, &crate::calls::time_record(left));
+            self.system.write(process.space, waiting.time_left, &crate::calls::time_record(left));
         }
     }
 
-    /// Lets a process go on whose thread is stopped, after the signals that have come for it.
+    /// Lets the present thread of a process go on, which is stopped, after the signals that have come for it.
     pub(super) fn go_on(&mut self, mut process: Box<Process<M>>, mut registers: Registers) {
-        while let Some((info, disposition)) = process.signals.take() {
+        while let Some((info, disposition)) = process.take_signal() {
             match disposition {
                 Disposition::End => {
                     return self.end(process, Status::Killed(info.signal));
                 }
                 Disposition::Stop if self.is_orphaned(&process, info.signal) => {}
                 Disposition::Stop => {
-                    process.stopped_at = Some(registers);
+                    process.thread_mut().stopped_at = Some(registers);
                     return self.stop(process, info.signal);
                 }
                 Disposition::Handle(action) => {
@@ -122,22 +155,22 @@ impl<M: Machine> Instance<M> {
         }
         *registers = before;
         if info.signal == number::SEGV {
-            process.signals.set_action(number::SEGV, Action::DEFAULT);
+            process.set_action(number::SEGV, Action::DEFAULT);
         }
-        process.signals.force(Info::from_system(number::SEGV));
+        process.force(Info::from_system(number::SEGV));
     }
 
     /// Makes a handler the next that a process runs. Returns false if there is no room on its stack.
     fn handle(&mut self, process: &mut Process<M>, info: &Info, action: &Action, registers: &mut Registers) -> bool {
-        let hardware = &mut self.system.memory.hardware;
-        let Some(float) = process.thread.as_ref().map(|thread| hardware.float_registers(thread)) else { return false };
-        let signals = &mut process.signals;
+        let thread = process.thread_mut();
+        let float = self.system.memory.hardware.float_registers(&thread.machine);
+        let signals = &mut thread.signals;
         let (blocked, stack) = (signals.saved.take().unwrap_or(signals.blocked), signals.stack);
         signals.blocked = frame::blocked_meanwhile(info, action, signals.blocked);
         let interrupted = Interrupted { registers: *registers, float, blocked, stack };
         let frame = frame::build(info, action, &interrupted, crate::exec::TRAMPOLINE);
-        let (memory, space) = (&mut self.system.memory, process.space());
-        let written = space.write(memory, frame.link, &frame.linked) + space.write(memory, frame.address, &frame.bytes);
+        let mut write = |address, bytes: &[u8]| self.system.write(process.space, address, bytes);
+        let written = write(frame.link, &frame.linked) + write(frame.address, &frame.bytes);
         *registers = frame.registers;
         written == frame.bytes.len() + frame.linked.len()
     }
@@ -157,8 +190,14 @@ impl<M: Machine> Instance<M> {
         })
     }
 
-    /// Stops a process.
+    /// Stops a process, whose present thread waits or is stopped already.
     fn stop(&mut self, mut process: Box<Process<M>>, signal: u32) {
+        let hardware = &mut self.system.memory.hardware;
+        let running = process.threads.iter_mut().filter(|thread| thread.state == State::Runs);
+        for thread in running.filter(|thread| thread.stopped_at.is_none()) {
+            hardware.stop(&mut thread.machine);
+            thread.stopped_at = Some(hardware.registers(&thread.machine));
+        }
         process.is_stopped = true;
         process.is_continued = false;
         process.news = Some(News::Stopped(signal));

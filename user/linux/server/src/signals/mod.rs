@@ -1,12 +1,14 @@
 //! Signals of a process: what it wants to happen at each, which it blocks, and which have come.
 
 pub mod frame;
+mod queue;
 
-use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use tench_linux_calls::records::{sigaction, u64_at};
+
+pub use queue::Queue;
 
 /// Number of signals.
 pub const SIGNALS: usize = 64;
@@ -56,7 +58,7 @@ pub const fn only(signal: u32) -> Set {
 /// Signals that can be neither blocked nor handled nor ignored.
 pub const UNBLOCKABLE: Set = only(number::KILL) | only(number::STOP);
 /// Signals that stop a process, unless it says otherwise.
-const STOPPING: Set = only(number::STOP) | only(number::TSTP) | only(number::TTIN) | only(number::TTOU);
+pub(crate) const STOPPING: Set = only(number::STOP) | only(number::TSTP) | only(number::TTIN) | only(number::TTOU);
 /// Signals that do nothing, unless the process says otherwise.
 const HARMLESS: Set = only(number::CHLD) | only(number::CONT) | only(number::URG) | only(number::WINCH);
 /// A signal that was sent, with what its receiver can learn about it.
@@ -207,40 +209,66 @@ impl Stack {
     }
 }
 
-/// The signals of a process.
+/// The signals of a process, all of whose threads take them.
 #[derive(Clone, Debug)]
 pub struct Signals {
     /// Actions that the process wants.
     actions: Vec<Action>,
+    /// Signals that have come for the process, and that any thread may take.
+    pub pending: Queue,
+}
+
+/// The signals of a thread.
+#[derive(Clone, Debug)]
+pub struct ThreadSignals {
     /// The signals that are blocked.
     pub blocked: Set,
     /// The signals that are to be blocked again, after a call has changed them until one comes.
     pub saved: Option<Set>,
     /// The stack of handlers that want one.
     pub stack: Stack,
-    /// Signals that have come, in order.
-    pending: VecDeque<Info>,
+    /// Signals that have come for this thread.
+    pub pending: Queue,
 }
 
 impl Default for Signals {
     fn default() -> Signals {
-        let actions = vec![Action::DEFAULT; SIGNALS];
-        Signals { actions, blocked: 0, saved: None, stack: Stack::NONE, pending: VecDeque::new() }
+        Signals { actions: vec![Action::DEFAULT; SIGNALS], pending: Queue::new() }
     }
 }
 
-/// The most signals that wait for a process. A further one is lost if it is a real-time signal, of which each counts.
-const MAX_PENDING: usize = 1024;
+impl Default for ThreadSignals {
+    fn default() -> ThreadSignals {
+        ThreadSignals { blocked: 0, saved: None, stack: Stack::NONE, pending: Queue::new() }
+    }
+}
+
+impl ThreadSignals {
+    /// Returns the signals of a thread that this one makes: none have come.
+    pub fn inherited(&self) -> ThreadSignals {
+        ThreadSignals { pending: Queue::new(), saved: None, ..*self }
+    }
+
+    /// Blocks again what a call has changed until a signal comes.
+    pub fn restore_blocked(&mut self) {
+        self.blocked = self.saved.take().unwrap_or(self.blocked);
+    }
+
+    /// Returns whether a signal does not come through, now or once the present call is over.
+    pub fn blocks(&self, signal: u32) -> bool {
+        (self.blocked | self.saved.unwrap_or(0)) & only(signal) != 0
+    }
+}
 
 impl Signals {
     /// Returns the signals of a process that has ended.
     pub const fn none() -> Signals {
-        Signals { actions: Vec::new(), blocked: 0, saved: None, stack: Stack::NONE, pending: VecDeque::new() }
+        Signals { actions: Vec::new(), pending: Queue::new() }
     }
 
     /// Returns the signals of a child: the same actions, and none that have come.
     pub fn inherited(&self) -> Signals {
-        Signals { pending: VecDeque::new(), saved: None, actions: self.actions.clone(), ..*self }
+        Signals { actions: self.actions.clone(), pending: Queue::new() }
     }
 
     /// Forgets what belongs to a program when the process starts another one. What is ignored stays so.
@@ -250,7 +278,6 @@ impl Signals {
                 *action = Action::DEFAULT;
             }
         }
-        self.stack = Stack::NONE;
     }
 
     /// Returns the action for a signal.
@@ -258,12 +285,9 @@ impl Signals {
         self.actions.get(signal as usize - 1).copied().unwrap_or(Action::DEFAULT)
     }
 
-    /// Sets the action for a signal. If it ignores the signal, those that have come are dropped.
+    /// Sets the action for a signal. If the process ignores the signal then, those that have come are to be dropped.
     pub fn set_action(&mut self, signal: u32, action: Action) {
         self.actions[signal as usize - 1] = action;
-        if self.is_ignored(signal) {
-            self.pending.retain(|info| info.signal != signal);
-        }
     }
 
     /// Returns whether nothing happens at a signal.
@@ -272,83 +296,19 @@ impl Signals {
         action.ignores() || action.handler() == 0 && only(signal) & HARMLESS != 0
     }
 
-    /// Returns the signals that have come.
-    pub fn pending(&self) -> Set {
-        self.pending.iter().fold(0, |set, info| set | only(info.signal))
-    }
-
-    /// Adds a signal, unless it is ignored or, not being a real-time signal, has come already.
-    pub fn send(&mut self, info: Info) {
-        let signal = info.signal;
-        if signal == number::CONT {
-            self.pending.retain(|info| only(info.signal) & STOPPING == 0);
-        } else if only(signal) & STOPPING != 0 {
-            self.pending.retain(|info| info.signal != number::CONT);
+    /// Returns what happens at a signal, if anything does. A handler that is to run once only is forgotten.
+    pub fn dispose(&mut self, signal: u32) -> Option<Disposition> {
+        if self.is_ignored(signal) {
+            return None;
         }
-        let is_blocked = (self.blocked | self.saved.unwrap_or(0)) & only(signal) != 0;
-        let has_come = signal < number::RT_MIN && self.pending.iter().any(|info| info.signal == signal);
-        let has_room = signal < number::RT_MIN || self.pending.len() < MAX_PENDING;
-        if !has_come && (is_blocked || !self.is_ignored(signal)) && has_room {
-            self.pending.push_back(info);
+        let action = self.action(signal);
+        if action.flags() & action_flag::RESETHAND != 0 && action.handler() > 1 {
+            self.actions[signal as usize - 1] = Action::DEFAULT;
         }
-    }
-
-    /// Adds a signal that an instruction has caused. It cannot be put off: if it is blocked or ignored, it ends the
-    /// process.
-    pub fn force(&mut self, info: Info) {
-        if self.blocked & only(info.signal) != 0 || self.action(info.signal).ignores() {
-            self.blocked &= !only(info.signal);
-            self.actions[info.signal as usize - 1] = Action::DEFAULT;
-        }
-        self.pending.retain(|other| other.signal != info.signal);
-        self.pending.push_front(info);
-    }
-
-    /// Blocks again what a call has changed until a signal comes.
-    pub fn restore_blocked(&mut self) {
-        self.blocked = self.saved.take().unwrap_or(self.blocked);
-    }
-
-    /// Returns whether a signal has come that is not blocked.
-    pub fn is_due(&self) -> bool {
-        self.pending.iter().any(|info| self.blocked & only(info.signal) == 0)
-    }
-
-    /// Returns whether a signal has come that ends the process at once, whatever it waits for.
-    pub fn is_killed(&self) -> bool {
-        self.pending.iter().any(|info| info.signal == number::KILL)
-    }
-
-    /// Takes the next signal of a set that has come: a fault's first, then the lowest number.
-    pub fn take_of(&mut self, set: Set) -> Option<Info> {
-        let faults = set & (only(number::ILL) | only(number::BUS) | only(number::SEGV));
-        let candidates = |set: Set| {
-            let infos = self.pending.iter().enumerate();
-            infos.filter(|(_, info)| only(info.signal) & set != 0).min_by_key(|(_, info)| info.signal)
-        };
-        let (index, _) = candidates(faults).or_else(|| candidates(set))?;
-        self.pending.remove(index)
-    }
-
-    /// Takes the next signal that is not blocked and at which something happens. A handler that is to run once only is
-    /// forgotten.
-    pub fn take(&mut self) -> Option<(Info, Disposition)> {
-        loop {
-            let info = self.take_of(!self.blocked)?;
-            let action = self.action(info.signal);
-            if self.is_ignored(info.signal) {
-                continue;
-            }
-            let bit = only(info.signal);
-            let disposition = match action.handler() {
-                0 if bit & STOPPING != 0 => Disposition::Stop,
-                0 => Disposition::End,
-                _ => Disposition::Handle(action),
-            };
-            if action.flags() & action_flag::RESETHAND != 0 && action.handler() > 1 {
-                self.actions[info.signal as usize - 1] = Action::DEFAULT;
-            }
-            return Some((info, disposition));
-        }
+        Some(match action.handler() {
+            0 if only(signal) & STOPPING != 0 => Disposition::Stop,
+            0 => Disposition::End,
+            _ => Disposition::Handle(action),
+        })
     }
 }

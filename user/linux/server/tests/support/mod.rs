@@ -7,8 +7,8 @@ mod machine;
 
 use std::time::Duration;
 
-use tench_linux::thread::{FloatRegisters, Registers};
-use tench_linux::{Fault, Instance, Machine, System, Threads};
+use tench_linux::thread::{FloatRegisters, Registers, State};
+use tench_linux::{Fault, Instance, Machine, Process, System, Threads};
 use tench_linux_files::{Errno, Kind, Node};
 use tench_linux_memory::{Access, Hardware, Page, Rights};
 
@@ -58,6 +58,8 @@ impl Thread {
 /// A thread, which does nothing by itself.
 #[derive(Debug)]
 pub struct Thread {
+    /// The number with which its calls come.
+    number: u32,
     /// Activity of the thread.
     pub doing: Doing,
     /// Registers of the thread.
@@ -108,10 +110,10 @@ impl Hardware for Console {
 impl Threads for Console {
     type Thread = Thread;
 
-    fn make_thread(&mut self, _: &(), _: u32) -> Result<Thread, Errno> {
+    fn make_thread(&mut self, _: &(), number: u32) -> Result<Thread, Errno> {
         self.threads += 1;
         let float = FloatRegisters { q: [0; 32], status: 0, control: 0 };
-        Ok(Thread { doing: Doing::Stopped, registers: Registers::ZERO, is_kept: false, answer: None, float })
+        Ok(Thread { number, doing: Doing::Stopped, registers: Registers::ZERO, is_kept: false, answer: None, float })
     }
     fn end_thread(&mut self, _: Thread) {
         self.threads -= 1;
@@ -273,14 +275,25 @@ impl Play {
         Play { instance }
     }
 
-    /// Returns what a process's thread does, if the process exists and has not ended.
+    /// Returns what a thread does, if it exists and has not ended.
     pub fn doing(&mut self, id: u32) -> Option<Doing> {
-        Some(self.instance.processes.get(id)?.thread.as_ref()?.doing)
+        let owner = self.instance.processes.owner(id)?;
+        let process = self.instance.processes.get(owner)?;
+        let thread = &process.threads[process.index_of(id).ok()?];
+        (thread.state != State::Ended).then_some(thread.machine.doing)
     }
 
-    /// Returns the thread of a process.
+    /// Returns the process of a thread, which is the present one then.
+    pub fn process_of(&mut self, thread: u32) -> Option<&mut Process<Console>> {
+        let owner = self.instance.processes.owner(thread)?;
+        let process = self.instance.processes.get(owner)?;
+        process.present = process.index_of(thread).ok()?;
+        Some(process)
+    }
+
+    /// Returns a thread.
     pub fn thread(&mut self, id: u32) -> &mut Thread {
-        self.instance.processes.get(id).unwrap().thread.as_mut().unwrap()
+        &mut self.process_of(id).unwrap().thread_mut().machine
     }
 
     /// Makes a call of a process that runs. Returns its result, if the process runs afterwards.
@@ -298,8 +311,9 @@ impl Play {
 
     /// Touches memory as a process that runs. Returns whether it may; a process that may not gets a signal.
     pub fn touch(&mut self, id: u32, address: u64, access: Access) -> bool {
-        let process = self.instance.processes.get(id).unwrap();
-        process.space().fault(&mut self.instance.system.memory, address, access).is_ok()
+        let space = self.process_of(id).unwrap().space;
+        let System { spaces, memory, .. } = &mut self.instance.system;
+        spaces.get(space).space.fault(memory, address, access).is_ok()
     }
 
     /// Lets a process that runs make an access.
@@ -311,34 +325,72 @@ impl Play {
 
     /// Sends the answer to what was served last.
     fn send_answer(&mut self, id: u32) {
-        let thread = self.instance.processes.get(id).and_then(|process| process.thread.as_mut());
+        let thread = self.process_of(id).map(|process| &mut process.thread_mut().machine);
         thread.into_iter().for_each(Thread::take_answer);
+    }
+
+    /// Writes bytes to a process's memory, as far as that is possible.
+    pub fn write(&mut self, id: u32, address: u64, bytes: &[u8]) -> usize {
+        let space = self.process_of(id).unwrap().space;
+        self.instance.system.write(space, address, bytes)
+    }
+
+    /// Reads bytes of a process's memory, as far as that is possible.
+    pub fn read(&mut self, id: u32, address: u64, into: &mut [u8]) -> usize {
+        let space = self.process_of(id).unwrap().space;
+        self.instance.system.read(space, address, into)
     }
 
     /// Writes numbers to a process's memory.
     pub fn put(&mut self, id: u32, address: u64, words: &[u64]) {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let Instance { system, processes, .. } = &mut self.instance;
-        let space = processes.get(id).unwrap().space();
-        assert_eq!(space.write(&mut system.memory, address, &bytes), bytes.len());
+        assert_eq!(self.write(id, address, &bytes), bytes.len());
     }
 
-    /// Returns the processes whose threads run.
+    /// Returns the threads that run.
     pub fn running(&mut self) -> Vec<u32> {
-        let runs = |thread: &Thread| thread.doing == Doing::Runs;
-        let processes = self.instance.processes.iter();
-        processes.filter(|process| process.thread.as_ref().is_some_and(runs)).map(|process| process.id).collect()
+        let threads = self.instance.processes.iter().flat_map(|process| &process.threads);
+        threads.filter(|thread| thread.machine.doing == Doing::Runs).map(|thread| thread.id).collect()
     }
 
     /// Checks all invariants.
     pub fn check(&self) {
-        let Instance { system, processes, .. } = &self.instance;
-        let spaces = || processes.iter().filter_map(|process| process.space.as_ref());
+        let system = &self.instance.system;
+        let spaces = || system.spaces.iter().map(|used| &used.space);
         system.memory.check(spaces().flat_map(|space| space.pages())).unwrap();
         for space in spaces() {
             space.check(&system.memory, |table, index| table[index]).unwrap();
         }
         system.tree.check().unwrap();
+        self.check_threads();
+    }
+
+    /// Checks that each thread is where its state says.
+    fn check_threads(&self) {
+        let Instance { system, processes, .. } = &self.instance;
+        system.futexes.check().unwrap();
+        for process in processes.iter() {
+            assert_eq!(process.has_ended(), process.threads.is_empty(), "{}", process.id);
+            for (index, thread) in process.threads.iter().enumerate() {
+                assert_eq!(process.index_of(thread.id), Ok(index));
+                assert_eq!(thread.machine.number, thread.id);
+                assert_eq!(processes.owner(thread.id), Some(process.id));
+                let doing = match thread.state {
+                    State::Runs if thread.stopped_at.is_none() => Doing::Runs,
+                    State::Waits if thread.stopped_at.is_none() => Doing::Waits,
+                    _ => Doing::Stopped,
+                };
+                assert_eq!(thread.machine.doing, doing, "thread {} of {}", thread.id, process.id);
+                assert_eq!(thread.state == State::Waits, thread.waiting.is_some() && doing == Doing::Waits);
+            }
+        }
+        let waits = |id: u32| {
+            let process = processes.find(processes.owner(id)?)?;
+            Some(process.threads[process.index_of(id).ok()?].state == State::Waits)
+        };
+        for id in system.futexes.threads() {
+            assert_eq!(waits(id), Some(true), "thread {id} stands in a queue");
+        }
     }
 
     /// Ends the first process, and with it all others. All that they had is free afterwards, but for files with names.
@@ -359,6 +411,8 @@ impl Play {
         system.memory.check(core::iter::empty()).unwrap();
         system.tree.check().unwrap();
         assert_eq!((system.memory.hardware.alive(), system.memory.hardware.threads), (0, 0), "address spaces, threads");
+        assert_eq!(system.spaces.iter().count(), 0, "memory");
+        assert_eq!(system.futexes.threads().count(), 0, "nobody waits for words");
         assert_eq!(system.descriptions.count(), 0, "open files");
         assert!(system.waiters.is_over(), "nobody waits");
         let users: u32 = system.tree.nodes().map(Node::users).sum();

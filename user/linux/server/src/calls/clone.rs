@@ -1,0 +1,190 @@
+//! Making processes and threads.
+
+use alloc::boxed::Box;
+
+use tench_linux_calls::Sysno;
+use tench_linux_calls::numbers::clone;
+use tench_linux_files::Errno;
+
+use crate::Machine;
+use crate::caller::{Caller, Result};
+use crate::process::Process;
+use crate::signals::{SIGNALS, Stack};
+use crate::spaces::{SpaceId, Used};
+use crate::thread::Thread;
+use crate::waiting::{Interruption, Key};
+
+/// Everything that a thread shares with its process.
+const SHARED: u64 = clone::VM | clone::SIGHAND | clone::FILES | clone::FS;
+/// Flags that are understood. Some change nothing here.
+const KNOWN: u64 = SHARED
+    | clone::THREAD
+    | clone::VFORK
+    | clone::PARENT
+    | clone::SETTLS
+    | clone::PARENT_SETTID
+    | clone::CHILD_SETTID
+    | clone::CHILD_CLEARTID
+    | clone::DETACHED
+    | clone::SYSVSEM
+    | clone::UNTRACED
+    | clone::PTRACE
+    | 0xff;
+
+/// How a new thread begins, beside its flags.
+#[derive(Clone, Copy)]
+struct Beginning {
+    flags: u64,
+    /// The stack pointer; 0 for the caller's.
+    stack: u64,
+    thread_pointer: u64,
+    /// Address at which the new thread finds its number, and which is cleared at its end, if the flags say so.
+    id_address: u64,
+}
+
+impl Beginning {
+    const fn has(&self, flag: u64) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Refuses flags that contradict each other or are unknown.
+    fn check(&self) -> Result<()> {
+        let lacks = |flag: u64, needed: u64| self.has(flag) && !self.has(needed);
+        let contradicts = lacks(clone::SIGHAND, clone::VM) || lacks(clone::THREAD, clone::SIGHAND);
+        let is_unknown = self.flags & !KNOWN != 0 || self.flags & 0xff > SIGNALS as u64;
+        if contradicts || is_unknown { Err(Errno::EINVAL) } else { Ok(()) }
+    }
+}
+
+impl<M: Machine> Caller<'_, M> {
+    /// Makes a process or a thread. Returns its number. With `CLONE_VFORK`, the caller waits until the process runs
+    /// another program or ends.
+    pub fn clone(&mut self, flags: u64, stack: u64, parent_id: u64, thread_pointer: u64, child_id: u64) -> Result {
+        if let Some(waiting) = self.waiting() {
+            let child = waiting.done as u32;
+            let is_there = self.others.find(child).is_some_and(|child| !child.has_ended() && !child.has_executed);
+            return if is_there { Err(self.wait_for_program(child)) } else { Ok(child.into()) };
+        }
+        let beginning = Beginning { flags: flags & 0xffff_ffff, stack, thread_pointer, id_address: child_id };
+        beginning.check()?;
+        let is_thread = beginning.has(clone::THREAD);
+        if !is_thread && beginning.has(SHARED & !clone::VM) || is_thread && flags & SHARED != SHARED {
+            self.report_once(Sysno::clone, "processes share their memory and nothing else, threads share everything");
+            return Err(Errno::EINVAL);
+        }
+        let id = self.others.next_id(self.process).ok_or(Errno::EAGAIN)?;
+        if is_thread {
+            let space = self.process.space;
+            let thread = self.make_thread(id, space, &beginning)?;
+            let index = self.process.index_of(id).unwrap_or_else(|index| index);
+            self.process.threads.insert(index, Box::new(thread));
+            self.others.add_thread(id, self.process.id);
+        } else {
+            self.make_process(id, &beginning)?;
+        }
+        if beginning.has(clone::PARENT_SETTID) {
+            // As Linux, which does not look whether it can be written.
+            self.copy_to(parent_id, &id.to_le_bytes());
+        }
+        if !beginning.has(clone::VFORK) || is_thread {
+            return Ok(id.into());
+        }
+        Err(self.wait_for_program(id))
+    }
+
+    /// Waits until a child runs another program or ends.
+    fn wait_for_program(&mut self, child: u32) -> Errno {
+        let error = self.wait(&[Key::Program(child)], None, Interruption::Never);
+        if let Some(waiting) = self.waiting_mut() {
+            waiting.done = child.into();
+        }
+        error
+    }
+
+    /// Makes a thread that begins as a copy of the caller, and lets it run.
+    fn make_thread(&mut self, id: u32, space: SpaceId, beginning: &Beginning) -> Result<Thread<M>> {
+        if beginning.has(clone::CHILD_SETTID) {
+            // As Linux, which does not look whether it can be written.
+            self.system.write(space, beginning.id_address, &id.to_le_bytes());
+        }
+        let own = self.process.thread();
+        let root = self.system.spaces.get(space).space.root();
+        let hardware = &mut self.system.memory.hardware;
+        let mut machine = hardware.make_thread(root, id).map_err(|_| Errno::EAGAIN)?;
+        let mut registers = hardware.registers(&own.machine);
+        let float = hardware.float_registers(&own.machine);
+        hardware.set_float_registers(&mut machine, &float);
+        registers.x[0] = 0;
+        if beginning.stack != 0 {
+            registers.sp = beginning.stack;
+        }
+        if beginning.has(clone::SETTLS) {
+            registers.thread_pointer = beginning.thread_pointer;
+        }
+        hardware.run(&mut machine, &registers);
+        let mut signals = own.signals.inherited();
+        if beginning.has(clone::VM) && !beginning.has(clone::VFORK) {
+            signals.stack = Stack::NONE;
+        }
+        let clear_at_end = if beginning.has(clone::CHILD_CLEARTID) { beginning.id_address } else { 0 };
+        Ok(Thread { signals, name: own.name, clear_at_end, ..Thread::new(id, machine) })
+    }
+
+    /// Makes a process, which inherits all that a child does.
+    fn make_process(&mut self, id: u32, beginning: &Beginning) -> Result<()> {
+        let descriptors = self.process.descriptors.copied().ok_or(Errno::ENOMEM)?;
+        let space = self.space_for_child(beginning.has(clone::VM))?;
+        let thread = match self.make_thread(id, space, beginning) {
+            Ok(thread) => thread,
+            Err(error) => {
+                self.system.release_space(space);
+                return Err(error);
+            }
+        };
+        let own = &*self.process;
+        self.system.tree.share(own.directory);
+        for (_, descriptor) in own.descriptors.all() {
+            self.system.descriptions.share(descriptor.description);
+        }
+        let is_sibling = beginning.has(clone::PARENT);
+        let child = Process {
+            parent: if is_sibling { own.parent } else { own.id },
+            group: own.group,
+            session: own.session,
+            end_signal: if is_sibling { own.end_signal } else { (beginning.flags & 0xff) as u32 },
+            has_executed: false,
+            directory: own.directory,
+            mask: own.mask,
+            signals: own.signals.inherited(),
+            program: own.program.clone(),
+            ..Process::new(thread, space, descriptors)
+        };
+        self.others.put(Box::new(child));
+        Ok(())
+    }
+
+    /// Returns the memory for a child: the own, or a copy.
+    fn space_for_child(&mut self, is_shared: bool) -> Result<SpaceId> {
+        let own = self.process.space;
+        if is_shared {
+            self.system.spaces.share(own);
+            return Ok(own);
+        }
+        let used = self.system.spaces.get(own);
+        let (heap, heap_end) = (used.heap, used.heap_end);
+        let mut copy = Used::new(used.space.fork(&mut self.system.memory)?, heap);
+        copy.heap_end = heap_end;
+        Ok(self.system.spaces.add(copy))
+    }
+
+    /// Gives the process the memory of a new program, and lets go of what it has had. Its other threads end.
+    pub(crate) fn replace_space(&mut self, used: Used<M>) {
+        self.system.end_other_threads(self.process, self.others);
+        self.system.leave_memory(self.process, 0);
+        let new = self.system.spaces.add(used);
+        let old = core::mem::replace(&mut self.process.space, new);
+        self.system.release_space(old);
+        self.process.has_executed = true;
+        self.system.waiters.wake(Key::Program(self.process.id));
+    }
+}
