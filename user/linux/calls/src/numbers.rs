@@ -115,6 +115,27 @@ pub mod file_type {
     pub const FIFO: u32 = 0o10000;
 }
 
+pub mod fallocate {
+    //! Modes of `fallocate`.
+    pub const KEEP_SIZE: u32 = 1;
+    pub const PUNCH_HOLE: u32 = 2;
+}
+
+pub mod epoll {
+    //! Operations of `epoll_ctl`, and flags beside its events.
+    pub const ADD: u32 = 1;
+    pub const DEL: u32 = 2;
+    pub const MOD: u32 = 3;
+    /// Events that are told whether or not they are wanted: `EPOLLERR`, `EPOLLHUP`.
+    pub const ALWAYS: u32 = 0x18;
+    pub const EXCLUSIVE: u32 = 1 << 28;
+    pub const WAKEUP: u32 = 1 << 29;
+    pub const ONESHOT: u32 = 1 << 30;
+    /// `EPOLLET`: each event is told once.
+    pub const EDGE: u32 = 1 << 31;
+    pub const FLAGS: u32 = EXCLUSIVE | WAKEUP | ONESHOT | EDGE;
+}
+
 pub mod futex {
     //! Operations of `futex`, and their flags.
     pub const WAIT: u32 = 0;

@@ -53,6 +53,23 @@ pub mod siginfo {
     pub const USED: usize = 28;
 }
 
+pub mod epoll_event {
+    pub const EVENTS: usize = 0;
+    pub const DATA: usize = 8;
+    pub const SIZE: usize = 16;
+}
+
+pub mod signalfd_siginfo {
+    pub const SIGNAL: usize = 0;
+    pub const CODE: usize = 8;
+    pub const PROCESS: usize = 12;
+    pub const STATUS: usize = 40;
+    pub const NUMBER: usize = 44;
+    pub const POINTER: usize = 48;
+    pub const ADDRESS: usize = 72;
+    pub const SIZE: usize = 128;
+}
+
 pub mod robust_list {
     /// Address of the first entry, which begins with that of the next; the last one's is the list's.
     pub const NEXT: usize = 0;

@@ -42,6 +42,8 @@ pub enum Kind {
     Fifo(Pipe),
     /// A socket with a name.
     Socket,
+    /// Something without a name that is no file, with a number by which others know it.
+    Special(u32),
 }
 
 impl Kind {
@@ -55,6 +57,7 @@ impl Kind {
             Kind::Block(_) => file_type::BLOCK,
             Kind::Fifo(_) => file_type::FIFO,
             Kind::Socket => file_type::SOCKET,
+            Kind::Special(_) => 0,
         }
     }
 }

@@ -102,6 +102,13 @@ impl Tree {
         id
     }
 
+    /// Makes something without a name that is no file, with one user.
+    pub fn make_special(&mut self, number: u32) -> NodeId {
+        let id = self.add(Kind::Special(number), 0o600);
+        self.share(id);
+        id
+    }
+
     /// Returns the pipe that a node is, to be changed.
     pub fn pipe_mut(&mut self, id: NodeId) -> Option<&mut Pipe> {
         match &mut self.node_mut(id).kind {

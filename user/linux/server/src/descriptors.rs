@@ -9,7 +9,7 @@ use tench_linux_files::{Errno, NodeId};
 pub const MAX_DESCRIPTORS: u32 = 1024;
 
 /// Name of an open file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DescriptionId(u32);
 
 /// An open file. Descriptors that were duplicated or inherited share it, and with it the position.
@@ -23,6 +23,8 @@ pub struct Description {
     pub position: u64,
     /// For a pipe that was opened while nobody wrote: how often it had been opened to be written.
     pub without_writers: Option<u32>,
+    /// Number of entries of `epoll`s that watch it.
+    pub watchers: u32,
     users: u32,
 }
 
@@ -47,7 +49,7 @@ pub struct Descriptions {
 impl Descriptions {
     /// Adds an open file with one user. Its node has got a user for it.
     pub fn add(&mut self, node: NodeId, flags: u32) -> DescriptionId {
-        let new = Some(Description { node, flags, position: 0, without_writers: None, users: 1 });
+        let new = Some(Description { node, flags, position: 0, without_writers: None, watchers: 0, users: 1 });
         let index = match self.all.iter().position(Option::is_none) {
             Some(index) => {
                 self.all[index] = new;
@@ -80,6 +82,11 @@ impl Descriptions {
     /// Adds a user to an open file.
     pub fn share(&mut self, id: DescriptionId) {
         self.get(id).users += 1;
+    }
+
+    /// Returns whether an open file has one user.
+    pub fn is_last(&mut self, id: DescriptionId) -> bool {
+        self.get(id).users == 1
     }
 
     /// Removes a user from an open file. The last one closes it; then returns its node.

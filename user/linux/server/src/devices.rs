@@ -39,6 +39,11 @@ pub fn is_terminal(device: Device) -> bool {
     device == TERMINAL || device == CONSOLE
 }
 
+/// Returns whether one can wait for events of a device. The others can be read and written at any time.
+pub fn has_events(device: Device) -> bool {
+    is_terminal(device) || device == RANDOM || device == URANDOM
+}
+
 /// Reads from a device that is no terminal.
 ///
 /// # Errors

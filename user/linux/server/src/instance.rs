@@ -163,10 +163,11 @@ impl<M: Machine> Instance<M> {
     /// Ends the waits that have lasted long enough, and sends the signals for which it is time.
     pub fn pass_time(&mut self) {
         let now = self.system.memory.hardware.monotonic();
-        while let Some((alarm, id)) = self.system.waiters.take_due(now) {
+        while let Some((alarm, whose)) = self.system.waiters.take_due(now) {
             match alarm {
-                Alarm::Wait => self.system.waiters.make_ready(id),
-                Alarm::Signal => self.sound(id, now),
+                Alarm::Wait => self.system.waiters.make_ready(whose),
+                Alarm::Signal => self.sound(whose, now),
+                Alarm::Timer => self.system.pass_timer(whose, now),
             }
         }
         self.settle();

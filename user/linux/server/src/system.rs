@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use tench_linux_calls::Sysno;
 use tench_linux_calls::numbers::open;
-use tench_linux_files::{Errno, NewNode, NodeId, Time, Tree};
+use tench_linux_files::{Errno, Kind, NewNode, NodeId, Time, Tree};
 use tench_linux_memory::{Memory, ObjectId, Objects, Pool};
 use tench_linux_terminal::Ending;
 
@@ -18,9 +18,10 @@ use crate::instance::FIRST;
 use crate::process::Process;
 use crate::signals::{Info, number};
 use crate::spaces::{SpaceId, Spaces};
+use crate::specials::{Special, Specials};
 use crate::terminal::Terminal;
 use crate::thread::Threads;
-use crate::waiting::{Key, Waiters, Waiting};
+use crate::waiting::{Alarm, Key, Waiters, Waiting};
 
 /// The machine, as the personality needs it.
 pub trait Machine: Threads {
@@ -74,6 +75,8 @@ pub struct System<M: Machine> {
     pub spaces: Spaces<M>,
     /// Threads that wait for words in memory.
     pub futexes: Futexes,
+    /// Things with descriptors that are no files.
+    pub specials: Specials,
     /// A buffer through which calls copy.
     pub(crate) buffer: Vec<u8>,
     /// Processes that wait, and for what.
@@ -102,6 +105,7 @@ impl<M: Machine> System<M> {
             terminal: Terminal::new(FIRST),
             spaces: Spaces::new(),
             futexes: Futexes::default(),
+            specials: Specials::default(),
             buffer: Vec::new(),
             waiters: Waiters::default(),
             signalled: VecDeque::new(),
@@ -223,14 +227,40 @@ impl<M: Machine> System<M> {
     /// Closes a descriptor's open file, if nobody else uses it.
     pub fn close(&mut self, description: DescriptionId) {
         let open_file = self.descriptions.get(description);
-        let (reads, writes) = (open_file.reads(), open_file.writes());
+        let (reads, writes, watchers) = (open_file.reads(), open_file.writes(), open_file.watchers);
+        if watchers > 0 && self.descriptions.is_last(description) {
+            self.end_watching(description);
+        }
         let Some(node) = self.descriptions.release(description) else { return };
         if let Some(pipe) = self.tree.pipe_mut(node) {
             pipe.close(reads, writes);
             self.waiters.wake(Key::Readable(node));
             self.waiters.wake(Key::Writable(node));
         }
+        let kind = &self.tree.node(node).kind;
+        if let Kind::Special(number) = *kind {
+            self.end_special(number);
+        }
         self.tree.release(&mut self.memory, node);
+    }
+
+    /// Ends something without a name that nobody has open.
+    fn end_special(&mut self, number: u32) {
+        match self.specials.remove(number) {
+            Some(Special::Timer(timer)) => self.waiters.set_alarm(Alarm::Timer, number, timer.next, None),
+            Some(Special::Epoll(epoll)) => self.end_epoll(number, epoll),
+            Some(Special::Counter(_) | Special::Signals(_)) | None => {}
+        }
+    }
+
+    /// Lets a timer be due, and again later if it wants that.
+    pub(crate) fn pass_timer(&mut self, number: u32, now: Duration) {
+        if let Special::Timer(timer) = self.specials.get(number) {
+            timer.pass(now);
+            let next = timer.next;
+            self.waiters.set_alarm(Alarm::Timer, number, None, next);
+            self.waiters.wake(Key::Timer(number));
+        }
     }
 
     /// Sends a process a signal. It is delivered when the present call has been served.

@@ -1,9 +1,9 @@
-//! Waits of processes.
+//! Waits of threads.
 //!
-//! A call that has to wait is made again when what it waits for may have happened. A process that waits has its
+//! A call that has to wait is made again when what it waits for may have happened. A thread that waits has its
 //! [`Waiting`], in which a call keeps what it must know then.
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -11,7 +11,7 @@ use tench_linux_files::NodeId;
 
 use crate::descriptors::DescriptionId;
 
-/// Something for which processes wait.
+/// Something for which threads wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// A pipe has bytes, or nobody writes any more.
@@ -30,6 +30,10 @@ pub enum Key {
     Program(u32),
     /// A signal comes for a process.
     Signal(u32),
+    /// Something that an `epoll` watches may have an event.
+    Watched(u32),
+    /// A timer with a descriptor is due.
+    Timer(u32),
 }
 
 /// How a signal ends a wait.
@@ -64,54 +68,156 @@ pub struct Waiting {
     pub opening: Option<(DescriptionId, u32)>,
 }
 
-/// Why a process is woken by time.
+/// Why something happens by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alarm {
-    /// The process's call waits no longer.
+    /// A thread's call waits no longer.
     Wait,
-    /// The process has asked for a signal.
+    /// A process has asked for a signal.
     Signal,
+    /// A timer with a descriptor is due.
+    Timer,
 }
 
-/// Processes that wait, what for, and whose wait is over.
+/// Whoever learns that something has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Waiter {
+    /// A thread, whose wait ends.
+    Thread(u32),
+    /// An entry of an `epoll`, which goes on watching.
+    Entry(EntryId),
+}
+
+/// Name of an entry of an `epoll`: the number of the `epoll`, and the entry's in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntryId {
+    /// Number of the `epoll`.
+    pub epoll: u32,
+    /// Number of the entry.
+    pub entry: u32,
+}
+
+/// Entries of `epoll`s to which something has happened, in order.
+#[derive(Debug, Default)]
+pub struct Touched {
+    order: BTreeMap<u32, VecDeque<u32>>,
+    all: BTreeSet<EntryId>,
+}
+
+impl Touched {
+    /// Adds an entry, unless it is there.
+    pub fn add(&mut self, id: EntryId) {
+        if self.all.insert(id) {
+            self.order.entry(id.epoll).or_default().push_back(id.entry);
+        }
+    }
+
+    /// Takes the first entry of an `epoll`.
+    pub fn take(&mut self, epoll: u32) -> Option<EntryId> {
+        let entry = self.order.get_mut(&epoll)?.pop_front()?;
+        let id = EntryId { epoll, entry };
+        self.all.remove(&id);
+        Some(id)
+    }
+
+    /// Returns all entries of an `epoll`, in order.
+    pub fn of(&self, epoll: u32) -> impl Iterator<Item = u32> {
+        self.order.get(&epoll).into_iter().flatten().copied()
+    }
+
+    /// Removes an entry, if it is there.
+    pub fn remove(&mut self, id: EntryId) {
+        if self.all.remove(&id)
+            && let Some(order) = self.order.get_mut(&id.epoll)
+        {
+            order.retain(|entry| *entry != id.entry);
+        }
+    }
+
+    /// Forgets an `epoll`, which has no entries any more.
+    pub fn forget(&mut self, epoll: u32) {
+        self.order.remove(&epoll);
+    }
+}
+
+/// Threads that wait, what for, and whose wait is over.
 #[derive(Debug, Default)]
 pub struct Waiters {
-    by_key: BTreeSet<(Key, u32)>,
+    by_key: BTreeSet<(Key, Waiter)>,
     by_time: BTreeSet<(Duration, Alarm, u32)>,
-    /// Processes whose calls are to be made again, in order.
+    /// Threads whose calls are to be made again, in order.
     ready: VecDeque<u32>,
+    /// Entries of `epoll`s to which something has happened.
+    pub touched: Touched,
 }
 
 impl Waiters {
-    /// Adds a process for everything that it waits for.
-    pub fn add(&mut self, process: u32, waiting: &Waiting) {
-        self.by_key.extend(waiting.keys.iter().map(|key| (*key, process)));
-        self.by_time.extend(waiting.deadline.map(|deadline| (deadline, Alarm::Wait, process)));
+    /// Adds a thread for everything that it waits for.
+    pub fn add(&mut self, thread: u32, waiting: &Waiting) {
+        self.by_key.extend(waiting.keys.iter().map(|key| (*key, Waiter::Thread(thread))));
+        self.by_time.extend(waiting.deadline.map(|deadline| (deadline, Alarm::Wait, thread)));
     }
 
-    /// Removes a process from everything that it waits for.
-    pub fn remove(&mut self, process: u32, waiting: &Waiting) {
+    /// Removes a thread from everything that it waits for.
+    pub fn remove(&mut self, thread: u32, waiting: &Waiting) {
         for key in &waiting.keys {
-            self.by_key.remove(&(*key, process));
+            self.by_key.remove(&(*key, Waiter::Thread(thread)));
         }
         if let Some(deadline) = waiting.deadline {
-            self.by_time.remove(&(deadline, Alarm::Wait, process));
+            self.by_time.remove(&(deadline, Alarm::Wait, thread));
+        }
+    }
+
+    /// Lets an entry of an `epoll` watch events, or not any more.
+    pub fn watch(&mut self, entry: EntryId, keys: &[Key], watches: bool) {
+        for key in keys {
+            let place = (*key, Waiter::Entry(entry));
+            if watches {
+                self.by_key.insert(place)
+            } else {
+                self.by_key.remove(&place)
+            };
         }
     }
 
     /// Sets when a process is to get a signal, in place of when that was so far.
     pub fn set_signal(&mut self, process: u32, old: Option<Duration>, new: Option<Duration>) {
+        self.set_alarm(Alarm::Signal, process, old, new);
+    }
+
+    /// Sets when an alarm is due, in place of when that was so far.
+    pub fn set_alarm(&mut self, alarm: Alarm, whose: u32, old: Option<Duration>, new: Option<Duration>) {
         if let Some(old) = old {
-            self.by_time.remove(&(old, Alarm::Signal, process));
+            self.by_time.remove(&(old, alarm, whose));
         }
-        self.by_time.extend(new.map(|new| (new, Alarm::Signal, process)));
+        self.by_time.extend(new.map(|new| (new, alarm, whose)));
     }
 
     /// Ends the wait of all who wait for something.
     pub fn wake(&mut self, key: Key) {
-        while let Some((found, process)) = self.by_key.range((key, 0)..=(key, u32::MAX)).next().copied() {
-            self.by_key.remove(&(found, process));
-            self.ready.push_back(process);
+        while let Some((found, waiter)) = self.by_key.range((key, Waiter::Thread(0))..).next().copied()
+            && found == key
+        {
+            match waiter {
+                Waiter::Thread(thread) => {
+                    self.by_key.remove(&(found, waiter));
+                    self.ready.push_back(thread);
+                }
+                Waiter::Entry(_) => return self.touch_entries(key),
+            }
+        }
+    }
+
+    /// Tells the entries of `epoll`s that watch something.
+    fn touch_entries(&mut self, key: Key) {
+        let first = Waiter::Entry(EntryId { epoll: 0, entry: 0 });
+        let entries = self.by_key.range((key, first)..).take_while(|(found, _)| *found == key);
+        let entries: Vec<Waiter> = entries.map(|(_, waiter)| *waiter).collect();
+        for waiter in entries {
+            if let Waiter::Entry(id) = waiter {
+                self.touched.add(id);
+                self.wake(Key::Watched(id.epoll));
+            }
         }
     }
 
@@ -120,28 +226,28 @@ impl Waiters {
         self.by_time.first().map(|(time, ..)| *time)
     }
 
-    /// Takes a process that is to be woken by now.
+    /// Takes an alarm that is due by now, with whose it is: a thread, a process or a timer.
     pub fn take_due(&mut self, now: Duration) -> Option<(Alarm, u32)> {
-        let (time, alarm, process) = *self.by_time.first()?;
+        let (time, alarm, whose) = *self.by_time.first()?;
         if time > now {
             return None;
         }
-        self.by_time.remove(&(time, alarm, process));
-        Some((alarm, process))
+        self.by_time.remove(&(time, alarm, whose));
+        Some((alarm, whose))
     }
 
-    /// Adds a process whose call is to be made again.
-    pub fn make_ready(&mut self, process: u32) {
-        self.ready.push_back(process);
+    /// Adds a thread whose call is to be made again.
+    pub fn make_ready(&mut self, thread: u32) {
+        self.ready.push_back(thread);
     }
 
-    /// Takes a process whose call is to be made again.
+    /// Takes a thread whose call is to be made again.
     pub fn take_ready(&mut self) -> Option<u32> {
         self.ready.pop_front()
     }
 
     /// Returns whether nobody waits for anything, for tests. Those whose calls were to be made again may have ended.
     pub fn is_over(&self) -> bool {
-        self.by_key.is_empty() && self.by_time.is_empty()
+        self.by_key.is_empty() && self.by_time.is_empty() && self.touched.all.is_empty()
     }
 }

@@ -61,7 +61,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Adds a descriptor, or closes its open file.
-    fn add_descriptor(&mut self, descriptor: Descriptor, from: u32) -> Result {
+    pub(crate) fn add_descriptor(&mut self, descriptor: Descriptor, from: u32) -> Result {
         match self.process.descriptors.add(descriptor, from) {
             Ok(number) => Ok(number.into()),
             Err(error) => {

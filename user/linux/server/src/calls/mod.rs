@@ -3,8 +3,11 @@
 mod clone;
 mod descriptors;
 mod directories;
+mod epoll;
+mod events;
 mod futex;
 mod identity;
+mod length;
 mod memory;
 mod paths;
 mod pipes;
@@ -94,6 +97,7 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::lseek => self.lseek(a, b, c),
             Sysno::ftruncate => self.ftruncate(a, b),
             Sysno::truncate => self.truncate(a, b),
+            Sysno::fallocate => self.fallocate(a, b, c, d),
             Sysno::fsync | Sysno::fdatasync | Sysno::syncfs => self.descriptor(a).map(|_| 0),
             Sysno::sync => Ok(0),
             Sysno::fadvise64 => self.descriptor(a).map(|_| 0),
@@ -111,6 +115,17 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::pipe2 => self.pipe2(a, b),
             Sysno::ppoll => self.ppoll(a, b, c, d, e),
             Sysno::pselect6 => self.pselect6(a, [b, c, d], e, f),
+
+            // Events.
+            Sysno::epoll_create1 => self.epoll_create1(a),
+            Sysno::epoll_ctl => self.epoll_ctl(a, b, c, d),
+            Sysno::epoll_pwait => self.epoll_pwait(a, b, c, d, e, f),
+            Sysno::epoll_pwait2 => self.epoll_pwait2(a, b, c, d, e, f),
+            Sysno::eventfd2 => self.eventfd2(a, b),
+            Sysno::timerfd_create => self.timerfd_create(a, b),
+            Sysno::timerfd_settime => self.timerfd_settime(a, b, c, d),
+            Sysno::timerfd_gettime => self.timerfd_gettime(a, b),
+            Sysno::signalfd4 => self.signalfd4(a, b, c, d),
 
             // Sockets, of which there are none.
             Sysno::socket | Sysno::socketpair => Err(Errno::EAFNOSUPPORT),

@@ -5,12 +5,13 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tench_linux_calls::records::{pollfd, u32_at, u64_at};
-use tench_linux_files::{Errno, Kind, Pipe};
+use tench_linux_files::{Errno, Kind, NodeId, Pipe};
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
 use crate::descriptors::DescriptionId;
 use crate::devices;
+use crate::specials::{Counter, Special};
 use crate::waiting::{Interruption, Key};
 
 /// Events of a file.
@@ -32,7 +33,7 @@ const SET_WORD: usize = 64;
 
 impl<M: Machine> Caller<'_, M> {
     /// Returns the events that an open file has, and adds what others would come with.
-    fn events(&mut self, description: DescriptionId, keys: &mut Vec<Key>) -> u16 {
+    pub(crate) fn events(&mut self, description: DescriptionId, keys: &mut Vec<Key>) -> u16 {
         const READ: u16 = event::READABLE | event::READABLE_TOO;
         const WRITE: u16 = event::WRITABLE | event::WRITABLE_TOO;
         let open_file = self.system.descriptions.get(description);
@@ -58,7 +59,34 @@ impl<M: Machine> Caller<'_, M> {
                 keys.push(Key::TerminalOutput);
                 (if readiness.is_writable { WRITE } else { 0 }) | if ready { READ } else { 0 }
             }
+            Kind::Special(number) => {
+                let number = *number;
+                self.special_events(number, node, keys)
+            }
             _ => READ | WRITE,
+        }
+    }
+
+    /// Returns the events of something without a name, and adds what others would come with.
+    fn special_events(&mut self, number: u32, node: NodeId, keys: &mut Vec<Key>) -> u16 {
+        match self.system.specials.get(number) {
+            Special::Counter(Counter { value, .. }) => {
+                keys.extend([Key::Readable(node), Key::Writable(node)]);
+                let readable = if *value > 0 { event::READABLE } else { 0 };
+                readable | if *value < Counter::MAX { event::WRITABLE } else { 0 }
+            }
+            Special::Timer(timer) => {
+                keys.push(Key::Timer(number));
+                if timer.count > 0 { event::READABLE } else { 0 }
+            }
+            Special::Signals(set) => {
+                keys.push(Key::Signal(self.process.id));
+                if self.process.pending() & *set != 0 { event::READABLE } else { 0 }
+            }
+            Special::Epoll(_) => {
+                keys.push(Key::Watched(number));
+                if self.has_events(number) { event::READABLE | event::READABLE_TOO } else { 0 }
+            }
         }
     }
 

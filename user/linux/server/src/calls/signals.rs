@@ -172,7 +172,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Reads a set of signals that can be blocked.
-    fn read_set(&mut self, address: u64, size: u64) -> Result<Set> {
+    pub(crate) fn read_set(&mut self, address: u64, size: u64) -> Result<Set> {
         if size != SET {
             return Err(Errno::EINVAL);
         }

@@ -31,7 +31,7 @@ impl<M: Machine> Caller<'_, M> {
             Kind::Directory(directory) => (20 * (directory.len() as u64 + 2), 0),
             Kind::Link(path) => (path.len() as u64, 0),
             Kind::Character(device) | Kind::Block(device) => (0, device.0.into()),
-            Kind::Fifo(_) | Kind::Socket => (0, 0),
+            Kind::Fifo(_) | Kind::Socket | Kind::Special(_) => (0, 0),
         };
         let blocks = match &node.kind {
             Kind::Regular(_) => length.div_ceil(u64::from(BLOCK)) * u64::from(BLOCK / 512),

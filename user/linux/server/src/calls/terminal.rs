@@ -29,6 +29,7 @@ mod command {
     pub const CGWINSZ: u32 = 0x5413;
     pub const CSWINSZ: u32 = 0x5414;
     pub const FIONREAD: u32 = 0x541b;
+    pub const FIONBIO: u32 = 0x5421;
     pub const CGSID: u32 = 0x5429;
     pub const FIONCLEX: u32 = 0x5450;
     pub const FIOCLEX: u32 = 0x5451;
@@ -46,6 +47,12 @@ impl<M: Machine> Caller<'_, M> {
         let command = command as u32;
         match command {
             command::FIOCLEX | command::FIONCLEX => self.fcntl(descriptor, 2, (command == command::FIOCLEX).into()),
+            command::FIONBIO => {
+                let is_on = u32::from_le_bytes(self.read_record(argument)?) != 0;
+                let flags = &mut self.system.descriptions.get(own.description).flags;
+                *flags = *flags & !open::NONBLOCK | if is_on { open::NONBLOCK } else { 0 };
+                Ok(0)
+            }
             command::FIONREAD => self.count_readable(node, argument),
             _ if self.is_terminal(node) => self.control_terminal(command, argument),
             _ => Err(Errno::ENOTTY),

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use tench_linux_calls::numbers::open;
 use tench_linux_calls::records::{iovec, u64_at};
-use tench_linux_files::{Errno, Kind, NodeId};
+use tench_linux_files::{Errno, Kind};
 
 use crate::Machine;
 use crate::caller::{Caller, Result, WAITS};
@@ -59,7 +59,7 @@ impl<M: Machine> Caller<'_, M> {
         }
         let node = self.system.descriptions.get(description).node;
         match self.system.tree.node(node).kind {
-            Kind::Fifo(_) | Kind::Socket => Err(Errno::ESPIPE),
+            Kind::Fifo(_) | Kind::Socket | Kind::Special(_) => Err(Errno::ESPIPE),
             Kind::Character(device) if devices::is_terminal(device) => Err(Errno::ESPIPE),
             _ => Ok(From::Offset(offset)),
         }
@@ -128,6 +128,7 @@ impl<M: Machine> Caller<'_, M> {
             Kind::Character(device) if devices::is_terminal(device) => self.read_terminal(flags, into),
             Kind::Character(device) => devices::read(&mut memory.hardware, device, into),
             Kind::Fifo(_) => self.read_pipe(node, flags, into),
+            Kind::Special(number) => self.read_special(number, node, flags, into),
             Kind::Link(_) | Kind::Block(_) | Kind::Socket => Err(Errno::EINVAL),
         }
     }
@@ -214,6 +215,7 @@ impl<M: Machine> Caller<'_, M> {
             Kind::Character(device) if devices::is_terminal(device) => return self.write_terminal(flags, from),
             Kind::Character(device) => devices::write(device, from)?,
             Kind::Fifo(_) => return self.write_pipe(node, flags, from),
+            Kind::Special(number) => return self.write_special(number, node, flags, from),
             Kind::Directory(_) => return Err(Errno::EISDIR),
             Kind::Link(_) | Kind::Block(_) | Kind::Socket => return Err(Errno::EINVAL),
         };
@@ -317,7 +319,7 @@ impl<M: Machine> Caller<'_, M> {
         let length = match self.system.tree.node(node).kind {
             Kind::Regular(object) => self.system.memory.objects.get(object).length(),
             Kind::Character(device) if devices::is_terminal(device) => return Err(Errno::ESPIPE),
-            Kind::Character(_) => return Ok(0),
+            Kind::Character(_) | Kind::Special(_) => return Ok(0),
             Kind::Fifo(_) | Kind::Socket => return Err(Errno::ESPIPE),
             Kind::Directory(_) | Kind::Link(_) | Kind::Block(_) => 0,
         };
@@ -338,42 +340,5 @@ impl<M: Machine> Caller<'_, M> {
         }
         self.system.descriptions.get(description).position = new.cast_unsigned();
         Ok(new.cast_unsigned())
-    }
-
-    /// Changes the length of an open file.
-    pub fn ftruncate(&mut self, descriptor: u64, length: u64) -> Result {
-        let description = self.descriptor(descriptor)?;
-        let open_file = self.system.descriptions.get(description);
-        let (node, writes) = (open_file.node, open_file.writes());
-        if length.cast_signed() < 0 || !writes {
-            return Err(Errno::EINVAL);
-        }
-        self.set_length(node, length)
-    }
-
-    /// Changes the length of a file.
-    pub fn truncate(&mut self, path: u64, length: u64) -> Result {
-        if length.cast_signed() < 0 {
-            return Err(Errno::EINVAL);
-        }
-        let node = self.find(tench_linux_calls::numbers::AT_FDCWD as u64, path, tench_linux_files::Last::Follow)?;
-        if self.system.tree.node(node).directory().is_some() {
-            return Err(Errno::EISDIR);
-        }
-        self.set_length(node, length)
-    }
-
-    /// Changes the length of a file.
-    pub(crate) fn set_length(&mut self, node: NodeId, length: u64) -> Result {
-        let Kind::Regular(object) = self.system.tree.node(node).kind else { return Err(Errno::EINVAL) };
-        let memory = &mut self.system.memory;
-        if length < memory.objects.get(object).length() {
-            for used in self.system.spaces.iter_mut() {
-                used.space.truncate(memory, object, length.div_ceil(4096));
-            }
-        }
-        memory.objects.set_length(&mut memory.pool, &mut memory.hardware, object, length);
-        self.system.tree.touch(node);
-        Ok(0)
     }
 }

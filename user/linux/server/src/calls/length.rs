@@ -1,0 +1,94 @@
+//! Calls that change the length of files.
+
+use tench_linux_calls::numbers::{AT_FDCWD, fallocate, open};
+use tench_linux_files::{Errno, Kind, Last, NodeId};
+use tench_linux_memory::PAGE_SIZE;
+
+use crate::Machine;
+use crate::caller::{Caller, Result};
+
+impl<M: Machine> Caller<'_, M> {
+    /// Changes the length of an open file.
+    pub fn ftruncate(&mut self, descriptor: u64, length: u64) -> Result {
+        let description = self.descriptor(descriptor)?;
+        let open_file = self.system.descriptions.get(description);
+        let (node, writes) = (open_file.node, open_file.writes());
+        if length.cast_signed() < 0 || !writes {
+            return Err(Errno::EINVAL);
+        }
+        self.set_length(node, length)
+    }
+
+    /// Changes the length of a file.
+    pub fn truncate(&mut self, path: u64, length: u64) -> Result {
+        if length.cast_signed() < 0 {
+            return Err(Errno::EINVAL);
+        }
+        let node = self.find(AT_FDCWD as u64, path, Last::Follow)?;
+        if self.system.tree.node(node).directory().is_some() {
+            return Err(Errno::EISDIR);
+        }
+        self.set_length(node, length)
+    }
+
+    /// Changes the length of a file.
+    pub(crate) fn set_length(&mut self, node: NodeId, length: u64) -> Result {
+        let Kind::Regular(object) = self.system.tree.node(node).kind else { return Err(Errno::EINVAL) };
+        let memory = &mut self.system.memory;
+        if length < memory.objects.get(object).length() {
+            for used in self.system.spaces.iter_mut() {
+                used.space.truncate(memory, object, length.div_ceil(PAGE_SIZE));
+            }
+        }
+        memory.objects.set_length(&mut memory.pool, &mut memory.hardware, object, length);
+        self.system.tree.touch(node);
+        Ok(0)
+    }
+
+    /// Makes room for a part of a file, which becomes as long as that, or makes a part zero. As on Linux's file system
+    /// in memory, parts cannot be cut out or moved.
+    pub fn fallocate(&mut self, descriptor: u64, mode: u64, offset: u64, length: u64) -> Result {
+        const HOLE: u32 = fallocate::KEEP_SIZE | fallocate::PUNCH_HOLE;
+        let description = self.descriptor(descriptor)?;
+        let open_file = self.system.descriptions.get(description);
+        let (node, writes) = (open_file.node, open_file.writes() && open_file.flags & open::PATH == 0);
+        if offset.cast_signed() < 0 || length.cast_signed() <= 0 {
+            return Err(Errno::EINVAL);
+        }
+        let mode = mode as u32;
+        if !matches!(mode, 0 | fallocate::KEEP_SIZE | HOLE) {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        if !writes {
+            return Err(Errno::EBADF);
+        }
+        let Kind::Regular(object) = self.system.tree.node(node).kind else {
+            let is_pipe = matches!(self.system.tree.node(node).kind, Kind::Fifo(_));
+            return Err(if is_pipe { Errno::ESPIPE } else { Errno::ENODEV });
+        };
+        let end = offset.checked_add(length).filter(|end| i64::try_from(*end).is_ok()).ok_or(Errno::EFBIG)?;
+        let present = self.system.memory.objects.get(object).length();
+        if mode == HOLE {
+            return self.clear(node, offset..end.min(present));
+        }
+        if mode == 0 && end > present {
+            return self.set_length(node, end);
+        }
+        Ok(0)
+    }
+
+    /// Makes a part of a file zero.
+    fn clear(&mut self, node: NodeId, part: core::ops::Range<u64>) -> Result {
+        let Kind::Regular(object) = self.system.tree.node(node).kind else { return Err(Errno::EINVAL) };
+        let zeros = [0; PAGE_SIZE as usize];
+        let mut place = part.start;
+        while place < part.end {
+            let count = (PAGE_SIZE - place % PAGE_SIZE).min(part.end - place);
+            let memory = &mut self.system.memory;
+            memory.objects.write(&mut memory.pool, &mut memory.hardware, object, place, &zeros[..count as usize])?;
+            place += count;
+        }
+        self.system.tree.touch(node);
+        Ok(0)
+    }
+}

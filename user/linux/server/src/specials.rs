@@ -1,0 +1,132 @@
+//! Things that have descriptors, but no names: counters of events, timers, signals that are read, and sets of files that
+//! are watched.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::epoll::Epoll;
+use crate::signals::Set;
+
+/// A number to which events are added, and which is read as a whole or one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// The number.
+    pub value: u64,
+    /// A read takes one, and not all.
+    pub counts_down: bool,
+}
+
+impl Counter {
+    /// The highest value.
+    pub const MAX: u64 = u64::MAX - 1;
+
+    /// Takes the number, or one of it. Returns none if it is 0.
+    pub fn take(&mut self) -> Option<u64> {
+        let taken = if self.counts_down { self.value.min(1) } else { self.value };
+        self.value -= taken;
+        (taken > 0).then_some(taken)
+    }
+
+    /// Adds to the number. Returns false, and adds nothing, if it would be higher than it can.
+    pub fn add(&mut self, number: u64) -> bool {
+        let fits = number <= Counter::MAX - self.value;
+        self.value += if fits { number } else { 0 };
+        fits
+    }
+}
+
+/// A timer that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timer {
+    /// The timer belongs to the clock that counts from the beginning of 1970.
+    pub is_realtime: bool,
+    /// When it is due next: time since the machine started.
+    pub next: Option<Duration>,
+    /// How long after each time the next one is; zero if there is none.
+    pub interval: Duration,
+    /// How often it has been due since it was read.
+    pub count: u64,
+}
+
+impl Timer {
+    /// Counts how often the timer has been due by now, and sets when it is due next.
+    pub fn pass(&mut self, now: Duration) {
+        let Some(next) = self.next.filter(|next| *next <= now) else { return };
+        if self.interval.is_zero() {
+            self.count += 1;
+            self.next = None;
+            return;
+        }
+        let missed = (now - next).as_nanos() / self.interval.as_nanos();
+        self.count = self.count.saturating_add(u64::try_from(missed).unwrap_or(u64::MAX)).saturating_add(1);
+        let passed = self.interval.saturating_mul(u32::try_from(missed + 1).unwrap_or(u32::MAX));
+        self.next = Some(next.saturating_add(passed).max(now));
+    }
+}
+
+/// Something that has descriptors, but no name.
+#[derive(Debug)]
+pub enum Special {
+    /// A counter of events.
+    Counter(Counter),
+    /// A timer.
+    Timer(Timer),
+    /// Signals that are read in place of being handled.
+    Signals(Set),
+    /// Files that are watched.
+    Epoll(Epoll),
+}
+
+/// All of them, by their numbers.
+#[derive(Debug, Default)]
+pub struct Specials {
+    all: Vec<Option<Special>>,
+    unused: Vec<u32>,
+}
+
+impl Specials {
+    /// Adds one. Returns its number.
+    pub fn add(&mut self, special: Special) -> u32 {
+        match self.unused.pop() {
+            Some(number) => {
+                self.all[number as usize] = Some(special);
+                number
+            }
+            None => {
+                self.all.push(Some(special));
+                self.all.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Returns one.
+    ///
+    /// # Panics
+    /// Panics if it has ended: whoever has its number is one of its users.
+    pub fn get(&mut self, number: u32) -> &mut Special {
+        match self.all.get_mut(number as usize) {
+            Some(Some(special)) => special,
+            _ => panic!("a special file ended before its user"),
+        }
+    }
+
+    /// Removes one.
+    pub fn remove(&mut self, number: u32) -> Option<Special> {
+        let special = self.all.get_mut(number as usize)?.take();
+        self.unused.extend(special.as_ref().map(|_| number));
+        special
+    }
+
+    /// Returns all that watch files, with their numbers.
+    pub fn epolls(&mut self) -> impl Iterator<Item = (u32, &mut Epoll)> {
+        (0..).zip(&mut self.all).filter_map(|(number, special)| match special {
+            Some(Special::Epoll(epoll)) => Some((number, epoll)),
+            _ => None,
+        })
+    }
+
+    /// Returns how many there are.
+    pub fn count(&self) -> usize {
+        self.all.iter().flatten().count()
+    }
+}
