@@ -115,6 +115,18 @@ pub mod file_type {
     pub const FIFO: u32 = 0o10000;
 }
 
+pub mod schedule {
+    //! Ways to schedule threads.
+    pub const OTHER: u32 = 0;
+    pub const FIFO: u32 = 1;
+    pub const RR: u32 = 2;
+    pub const BATCH: u32 = 3;
+    pub const IDLE: u32 = 5;
+    pub const RESET_ON_FORK: u32 = 0x4000_0000;
+    /// The highest priority.
+    pub const MAX: u32 = 99;
+}
+
 pub mod fallocate {
     //! Modes of `fallocate`.
     pub const KEEP_SIZE: u32 = 1;

@@ -53,6 +53,15 @@ pub mod siginfo {
     pub const USED: usize = 28;
 }
 
+pub mod sigevent {
+    pub const VALUE: usize = 0;
+    pub const SIGNAL: usize = 8;
+    pub const NOTIFY: usize = 12;
+    pub const THREAD: usize = 16;
+    /// Bytes that have a meaning.
+    pub const USED: usize = 20;
+}
+
 pub mod epoll_event {
     pub const EVENTS: usize = 0;
     pub const DATA: usize = 8;
@@ -63,11 +72,18 @@ pub mod signalfd_siginfo {
     pub const SIGNAL: usize = 0;
     pub const CODE: usize = 8;
     pub const PROCESS: usize = 12;
+    pub const TIMER: usize = 24;
     pub const STATUS: usize = 40;
     pub const NUMBER: usize = 44;
     pub const POINTER: usize = 48;
     pub const ADDRESS: usize = 72;
     pub const SIZE: usize = 128;
+}
+
+pub mod rusage {
+    pub const SECONDS: usize = 0;
+    pub const MICROSECONDS: usize = 8;
+    pub const SIZE: usize = 144;
 }
 
 pub mod robust_list {

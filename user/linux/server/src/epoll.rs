@@ -21,7 +21,7 @@ pub struct Entry {
     pub events: u32,
     /// A number that is read with the events.
     pub data: u64,
-    /// What the events come with.
+    /// Everything that the events come with.
     pub keys: Vec<Key>,
 }
 

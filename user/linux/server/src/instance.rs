@@ -168,9 +168,18 @@ impl<M: Machine> Instance<M> {
                 Alarm::Wait => self.system.waiters.make_ready(whose),
                 Alarm::Signal => self.sound(whose, now),
                 Alarm::Timer => self.system.pass_timer(whose, now),
+                Alarm::SignalTimer => self.sound_timer(whose, now),
             }
         }
         self.settle();
+    }
+
+    /// Sends the signal of a process's timer that is due.
+    fn sound_timer(&mut self, name: u32, now: Duration) {
+        let Some((process, id)) = self.system.timers.get(name) else { return };
+        if let Some(process) = self.processes.get(process) {
+            self.system.sound_timer(process, id, now);
+        }
     }
 
     /// Returns how the first process has ended, with its last fault if that has ended it. All others have ended, too.

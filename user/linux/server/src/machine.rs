@@ -113,11 +113,15 @@ fn seed() -> [u8; 32] {
 /// Returns the time since the machine started, as [`time::uptime`] does. Each call asks for it, and this does without
 /// divisions of 128 bits.
 pub fn uptime() -> Duration {
+    duration(Instant::now().ticks())
+}
+
+fn duration(ticks: u64) -> Duration {
     const NANOSECONDS: u64 = 1_000_000_000;
-    let (ticks, frequency) = (Instant::now().ticks(), time::frequency());
-    match (ticks % frequency).checked_mul(NANOSECONDS) {
-        Some(rest) => Duration::new(ticks / frequency, (rest / frequency) as u32),
-        None => time::uptime(),
+    let (seconds, rest, frequency) = (ticks / time::frequency(), ticks % time::frequency(), time::frequency());
+    match rest.checked_mul(NANOSECONDS) {
+        Some(rest) => Duration::new(seconds, (rest / frequency) as u32),
+        None => Duration::new(seconds, (u128::from(rest) * u128::from(NANOSECONDS) / u128::from(frequency)) as u32),
     }
 }
 
@@ -344,6 +348,10 @@ impl tench_linux::Threads for Kernel {
 
     fn move_thread(&mut self, thread: &mut Thread, root: &Root) {
         self.threads.move_thread(thread, root.table());
+    }
+
+    fn used(&mut self, thread: &Thread) -> Duration {
+        duration(thread.ticks())
     }
 
     fn run(&mut self, thread: &mut Thread, registers: &Registers) {

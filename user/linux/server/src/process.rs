@@ -13,8 +13,9 @@ use tench_linux_files::{NodeId, Tree};
 use crate::Machine;
 use crate::descriptors::Descriptors;
 use crate::instance::FIRST;
-use crate::signals::Signals;
+use crate::signals::{Info, Signals};
 use crate::spaces::SpaceId;
+use crate::specials;
 use crate::thread::{State, Thread};
 
 /// How a process has ended.
@@ -52,6 +53,52 @@ pub struct Timer {
     pub deadline: Duration,
     /// How long after each time the next one is; zero if there is none.
     pub interval: Duration,
+}
+
+/// A timer that sends the process a signal.
+#[derive(Clone, Copy, Debug)]
+pub struct SignalTimer {
+    /// Number of the timer among those of all processes.
+    pub name: u32,
+    /// When it is due.
+    pub timer: specials::Timer,
+    /// The signal, if it sends one.
+    pub signal: Option<Info>,
+    /// The thread that gets it; without one, the process does.
+    pub thread: Option<u32>,
+    /// How often it was due while its last signal had not been taken.
+    pub overrun: u64,
+}
+
+/// Timers of all processes, by the numbers that alarms have.
+#[derive(Debug, Default)]
+pub struct TimerNames {
+    /// The process of each, and its number there.
+    all: BTreeMap<u32, (u32, u32)>,
+    next: u32,
+}
+
+impl TimerNames {
+    /// Adds a process's timer. Returns its number among all.
+    pub fn add(&mut self, process: u32, id: u32) -> u32 {
+        while self.all.contains_key(&self.next) {
+            self.next = self.next.wrapping_add(1);
+        }
+        let name = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.all.insert(name, (process, id));
+        name
+    }
+
+    /// Removes a timer.
+    pub fn remove(&mut self, name: u32) {
+        self.all.remove(&name);
+    }
+
+    /// Returns the process of a timer, and its number there.
+    pub fn get(&self, name: u32) -> Option<(u32, u32)> {
+        self.all.get(&name).copied()
+    }
 }
 
 /// A process.
@@ -94,6 +141,14 @@ pub struct Process<M: Machine> {
     pub signals: Signals,
     /// When it gets a signal.
     pub timer: Option<Timer>,
+    /// All other timers.
+    pub timers: BTreeMap<u32, SignalTimer>,
+    /// Number of the next timer.
+    pub next_timer: u32,
+    /// How long those of its threads have run that have ended.
+    pub used: Duration,
+    /// How long those of its children, and theirs, have run of whose end it has learnt.
+    pub children_used: Duration,
     /// Path of its program.
     pub program: Vec<u8>,
 }
@@ -121,6 +176,10 @@ impl<M: Machine> Process<M> {
             mask: 0o22,
             signals: Signals::default(),
             timer: None,
+            timers: BTreeMap::new(),
+            next_timer: 0,
+            used: Duration::ZERO,
+            children_used: Duration::ZERO,
             program: Vec::new(),
         }
     }

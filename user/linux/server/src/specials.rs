@@ -1,5 +1,5 @@
-//! Things that have descriptors, but no names: counters of events, timers, signals that are read, and sets of files that
-//! are watched.
+//! Things that have descriptors, but no names: counters of events, timers, signals that are read, and sets of files
+//! that are watched.
 
 use alloc::vec::Vec;
 use core::time::Duration;

@@ -15,7 +15,7 @@ use crate::devices;
 use crate::exec::TRAMPOLINE_CODE;
 use crate::futexes::Futexes;
 use crate::instance::FIRST;
-use crate::process::Process;
+use crate::process::{Process, TimerNames};
 use crate::signals::{Info, number};
 use crate::spaces::{SpaceId, Spaces};
 use crate::specials::{Special, Specials};
@@ -75,6 +75,8 @@ pub struct System<M: Machine> {
     pub spaces: Spaces<M>,
     /// Threads that wait for words in memory.
     pub futexes: Futexes,
+    /// Timers of the processes.
+    pub(crate) timers: TimerNames,
     /// Things with descriptors that are no files.
     pub specials: Specials,
     /// A buffer through which calls copy.
@@ -105,6 +107,7 @@ impl<M: Machine> System<M> {
             terminal: Terminal::new(FIRST),
             spaces: Spaces::new(),
             futexes: Futexes::default(),
+            timers: TimerNames::default(),
             specials: Specials::default(),
             buffer: Vec::new(),
             waiters: Waiters::default(),

@@ -1,5 +1,7 @@
 //! Threads of processes.
 
+use core::time::Duration;
+
 pub use tench::abi::fault::{FloatRegisters, Registers};
 use tench_linux_calls::Trace;
 use tench_linux_files::Errno;
@@ -106,6 +108,9 @@ pub trait Threads: Hardware {
 
     /// Moves a stopped thread to another address space.
     fn move_thread(&mut self, thread: &mut Self::Thread, root: &Self::Root);
+
+    /// Returns how long a thread has run.
+    fn used(&mut self, thread: &Self::Thread) -> Duration;
 
     /// Lets a stopped thread run with these registers.
     fn run(&mut self, thread: &mut Self::Thread, registers: &Registers);

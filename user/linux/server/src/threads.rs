@@ -19,7 +19,7 @@ const SLOTS: u64 = 1;
 pub struct Thread {
     thread: Made<KernelThread>,
     /// The thread's time.
-    _scheduling: Made<SchedulingContext>,
+    scheduling: Made<SchedulingContext>,
     /// The endpoint, with the process's number as badge.
     endpoint: Cap<Endpoint>,
     /// The object that holds the thread while it waits and others are served.
@@ -98,7 +98,7 @@ impl Threads {
                 return Err(error.into());
             }
         };
-        let made = Thread { thread, _scheduling: scheduling, endpoint, reply: None };
+        let made = Thread { thread, scheduling, endpoint, reply: None };
         match self.prepare(&made, root) {
             Ok(()) => {
                 self.free.push(reply);
@@ -116,7 +116,7 @@ impl Threads {
         let own = authority.query()?;
         // Calls are served before anybody else makes one.
         let priority = own.priority.saturating_sub(1);
-        let scheduling = made._scheduling.cap();
+        let scheduling = made.scheduling.cap();
         scheduling.configure(priority, priority, own.slice, Some(authority))?;
         let thread = made.thread.cap();
         thread.configure(self.cspace.cap(), root, None)?;
@@ -183,6 +183,13 @@ impl Thread {
         drop(thread);
         never_refused(OWN_CSPACE.delete_at(endpoint.address()).map(drop));
         free_slot(endpoint.address());
+    }
+
+    /// Returns for how many ticks of the clock the thread has run.
+    pub fn ticks(&self) -> u64 {
+        let info = self.scheduling.cap().query();
+        debug_assert!(info.is_ok(), "{:?}", info.err());
+        info.map_or(0, |info| info.consumed)
     }
 
     /// Returns the registers.

@@ -77,9 +77,11 @@ pub enum Alarm {
     Signal,
     /// A timer with a descriptor is due.
     Timer,
+    /// A timer of a process is due that sends a signal.
+    SignalTimer,
 }
 
-/// Whoever learns that something has happened.
+/// A thread or an entry that learns that something has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Waiter {
     /// A thread, whose wait ends.

@@ -181,6 +181,7 @@ impl<M: Machine> Caller<'_, M> {
     pub(crate) fn replace_space(&mut self, used: Used<M>) {
         self.system.end_other_threads(self.process, self.others);
         self.system.leave_memory(self.process, 0);
+        self.system.end_timers(self.process);
         let new = self.system.spaces.add(used);
         let old = core::mem::replace(&mut self.process.space, new);
         self.system.release_space(old);

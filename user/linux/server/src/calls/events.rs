@@ -101,7 +101,7 @@ impl<M: Machine> Caller<'_, M> {
         self.write_times(into, &timer, now)
     }
 
-    fn write_times(&mut self, into: u64, timer: &Timer, now: Duration) -> Result {
+    pub(crate) fn write_times(&mut self, into: u64, timer: &Timer, now: Duration) -> Result {
         let left = timer.next.map_or(Duration::ZERO, |next| next.saturating_sub(now).max(Duration::from_nanos(1)));
         let mut record = [0; TIMES];
         record[..timespec::SIZE].copy_from_slice(&super::time_record(timer.interval));
@@ -206,6 +206,11 @@ fn signal_record(info: &Info) -> [u8; signalfd_siginfo::SIZE] {
         }
         Cause::Process { id, value } => {
             put(signalfd_siginfo::PROCESS, &id.to_le_bytes());
+            put(signalfd_siginfo::NUMBER, &(value as u32).to_le_bytes());
+            put(signalfd_siginfo::POINTER, &value.to_le_bytes());
+        }
+        Cause::Timer { id, value } => {
+            put(signalfd_siginfo::TIMER, &id.to_le_bytes());
             put(signalfd_siginfo::NUMBER, &(value as u32).to_le_bytes());
             put(signalfd_siginfo::POINTER, &value.to_le_bytes());
         }

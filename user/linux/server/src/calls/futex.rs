@@ -6,7 +6,7 @@ use tench_linux_calls::numbers::futex::{self, OWNER, OWNER_DIED, WAITERS};
 use tench_linux_files::Errno;
 
 use crate::Machine;
-use crate::caller::{Caller, Outcome, Result};
+use crate::caller::{Caller, Result};
 use crate::futexes::{Waiter, Word};
 use crate::waiting::Interruption;
 
@@ -238,11 +238,6 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         if self.system.pass_on(self.process.space, address, 0) { Ok(0) } else { Err(Errno::EFAULT) }
-    }
-
-    /// Lets all others run first.
-    pub(crate) fn sched_yield(&self) -> Outcome {
-        if self.others.count_threads() > 1 { Outcome::Yield } else { Outcome::Return(0) }
     }
 
     /// Sets the list of locks that are marked when the thread ends without having released them.

@@ -12,6 +12,17 @@ use crate::descriptors::MAX_DESCRIPTORS;
 const UNAME: usize = 65;
 
 impl<M: Machine> Caller<'_, M> {
+    /// Reads the numbers of the user or group three times: all are the super-user's.
+    pub fn read_super_user(&mut self, into: [u64; 3]) -> Result {
+        into.into_iter().try_for_each(|place| self.write(place, &[0; 4])).map(|()| 0)
+    }
+
+    /// Reads and sets how programs run: in one way only.
+    pub fn personality(new: u64) -> Result {
+        const ONLY_READ: u32 = u32::MAX;
+        if matches!(new as u32, 0 | ONLY_READ) { Ok(0) } else { Err(Errno::EINVAL) }
+    }
+
     /// Reads and sets a limit.
     pub fn prlimit64(&mut self, process: u64, resource: u64, new: u64, old: u64) -> Result {
         const STACK: u64 = 3;
@@ -82,20 +93,6 @@ impl<M: Machine> Caller<'_, M> {
         let thread = self.process.thread_mut();
         thread.clear_at_end = address;
         thread.id
-    }
-
-    /// Reads what the process has used.
-    pub fn getrusage(&mut self, into: u64) -> Result {
-        self.write(into, &[0; 144]).map(|()| 0)
-    }
-
-    /// Reads on which processors the process may run.
-    pub fn sched_getaffinity(&mut self, length: u64, into: u64) -> Result {
-        if length < 8 || !length.is_multiple_of(8) {
-            return Err(Errno::EINVAL);
-        }
-        self.write(into, &1u64.to_le_bytes())?;
-        Ok(8)
     }
 
     /// Reads the description of the system.

@@ -14,12 +14,16 @@ mod pipes;
 mod poll;
 mod processes;
 mod programs;
+mod scheduling;
 mod signals;
 mod status;
 mod terminal;
 mod time;
+mod timers;
 mod transfer;
+mod usage;
 
+use tench_linux_calls::numbers::schedule;
 use tench_linux_calls::{Errno, Sysno};
 
 pub(crate) use time::record as time_record;
@@ -57,7 +61,10 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::execve => return self.execve(a, b, c),
             _ => {}
         }
-        let result = self.process_call(call, arguments).or_else(|| self.file_call(call, arguments));
+        let result = (self.process_call(call, arguments))
+            .or_else(|| self.file_call(call, arguments))
+            .or_else(|| self.path_call(call, arguments))
+            .or_else(|| self.system_call(call, arguments));
         result.unwrap_or_else(|| self.missing(call)).into()
     }
 
@@ -91,8 +98,10 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::write => self.write_file(a, b, c, None),
             Sysno::pread64 => self.read_file(a, b, c, Some(d)),
             Sysno::pwrite64 => self.write_file(a, b, c, Some(d)),
-            Sysno::readv => self.readv(a, b, c),
-            Sysno::writev => self.writev(a, b, c),
+            Sysno::readv => self.readv(a, b, c, None),
+            Sysno::writev => self.writev(a, b, c, None),
+            Sysno::preadv => self.readv(a, b, c, Some(d)),
+            Sysno::pwritev => self.writev(a, b, c, Some(d)),
             Sysno::sendfile => self.sendfile(a, b, c, d),
             Sysno::lseek => self.lseek(a, b, c),
             Sysno::ftruncate => self.ftruncate(a, b),
@@ -134,6 +143,14 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::sendto | Sysno::recvfrom | Sysno::sendmsg | Sysno::recvmsg => self.no_socket(a),
             Sysno::sendmmsg | Sysno::recvmmsg | Sysno::shutdown => self.no_socket(a),
 
+            _ => return None,
+        })
+    }
+
+    /// Makes a call about paths, or what is recorded of files.
+    #[rustfmt::skip]
+    fn path_call(&mut self, call: Sysno, [a, b, c, d, e, _]: [u64; 6]) -> Option<Result> {
+        Some(match call {
             // Paths.
             Sysno::mkdirat => self.mkdirat(a, b, c),
             Sysno::mknodat => self.mknodat(a, b, c, d),
@@ -167,7 +184,7 @@ impl<M: Machine> Caller<'_, M> {
         })
     }
 
-    /// Makes a call about memory, the process and its time.
+    /// Makes a call about memory, signals and processes.
     #[rustfmt::skip]
     fn process_call(&mut self, call: Sysno, [a, b, c, d, e, f]: [u64; 6]) -> Option<Result> {
         Some(match call {
@@ -178,7 +195,7 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::mremap => self.mremap(a, b, c, d, e),
             Sysno::mprotect => self.mprotect(a, b, c),
             Sysno::madvise => self.madvise(a, b, c),
-            Sysno::msync | Sysno::mlock | Sysno::munlock => Ok(0),
+            Sysno::msync | Sysno::mlock | Sysno::munlock | Sysno::mlockall | Sysno::munlockall => Ok(0),
 
             // Signals.
             Sysno::rt_sigaction => self.rt_sigaction(a, b, c, d),
@@ -204,32 +221,62 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::getpgid => self.getpgid(a),
             Sysno::getsid => self.getsid(a),
             Sysno::setsid => self.setsid(),
-            Sysno::getppid => Ok(self.process.parent.into()),
-
-            // The process, its users and limits.
             Sysno::getpid => Ok(self.process.id.into()),
             Sysno::gettid => Ok(self.process.thread().id.into()),
+            Sysno::getppid => Ok(self.process.parent.into()),
+
+            _ => return None,
+        })
+    }
+
+    /// Makes a call about users, limits, scheduling, time and the system.
+    #[rustfmt::skip]
+    fn system_call(&mut self, call: Sysno, [a, b, c, d, _, _]: [u64; 6]) -> Option<Result> {
+        Some(match call {
+            // Users and limits.
             Sysno::getuid | Sysno::geteuid | Sysno::getgid | Sysno::getegid => Ok(0),
             Sysno::getgroups => Ok(0),
             Sysno::setuid | Sysno::setgid => Self::stay_super_user(&[a]),
+            Sysno::setreuid | Sysno::setregid => Self::stay_super_user(&[a, b]),
             Sysno::setresuid | Sysno::setresgid => Self::stay_super_user(&[a, b, c]),
             Sysno::setgroups => if a == 0 { Ok(0) } else { Err(Errno::EPERM) },
             Sysno::set_tid_address => Ok(self.set_clear_at_end(a).into()),
             Sysno::prlimit64 => self.prlimit64(a, b, c, d),
             Sysno::prctl => self.prctl(a, b),
-            Sysno::getrusage => self.getrusage(b),
-            Sysno::sched_getaffinity => self.sched_getaffinity(b, c),
+            Sysno::getrusage => self.getrusage(a, b),
+            Sysno::getresuid | Sysno::getresgid => self.read_super_user([a, b, c]),
+            Sysno::personality => Self::personality(a),
+            Sysno::getrlimit => self.prlimit64(0, a, 0, b),
+            Sysno::setrlimit => self.prlimit64(0, a, b, 0),
+
+            // Scheduling.
+            Sysno::sched_setscheduler => self.sched_setscheduler(a, b, c),
+            Sysno::sched_getscheduler => self.sched_getscheduler(a),
+            Sysno::sched_setparam => self.sched_setparam(a, b),
+            Sysno::sched_getparam => self.sched_getparam(a, b),
+            Sysno::sched_get_priority_min => Self::priority_limit(a, 1),
+            Sysno::sched_get_priority_max => Self::priority_limit(a, schedule::MAX),
+            Sysno::sched_rr_get_interval => self.sched_rr_get_interval(a, b),
+            Sysno::sched_getaffinity => self.sched_getaffinity(a, b, c),
+            Sysno::sched_setaffinity => self.sched_setaffinity(a, b, c),
+            Sysno::getcpu => self.getcpu(a, b),
             Sysno::getpriority => Ok(20),
             Sysno::setpriority => Ok(0),
 
             // Time and the system.
             Sysno::clock_gettime => self.clock_gettime(a, b),
+            Sysno::clock_settime => self.clock_settime(a, b),
             Sysno::clock_getres => self.clock_getres(a, b),
             Sysno::gettimeofday => self.gettimeofday(a, b),
             Sysno::nanosleep => self.nanosleep(a, b),
             Sysno::clock_nanosleep => self.clock_nanosleep(a, b, c, d),
             Sysno::setitimer => self.setitimer(a, b, c),
             Sysno::getitimer => self.getitimer(a, b),
+            Sysno::timer_create => self.timer_create(a, b, c),
+            Sysno::timer_settime => self.timer_settime(a, b, c, d),
+            Sysno::timer_gettime => self.timer_gettime(a, b),
+            Sysno::timer_getoverrun => self.timer_getoverrun(a),
+            Sysno::timer_delete => self.timer_delete(a),
             Sysno::times => self.times(a),
             Sysno::uname => self.uname(a),
             Sysno::sysinfo => self.sysinfo(a),

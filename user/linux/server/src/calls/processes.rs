@@ -1,11 +1,14 @@
 //! Groups and sessions of processes, and waiting for their ends.
 
+use core::time::Duration;
+
 use tench_linux_calls::numbers::wait;
 use tench_linux_calls::records::siginfo;
 use tench_linux_files::Errno;
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
+use crate::calls::usage::usage_record;
 use crate::instance::{child_code, end_code};
 use crate::process::{News, Process};
 use crate::signals::{Cause, Info, number};
@@ -28,6 +31,8 @@ struct Child {
     value: i32,
     /// The word of `wait4`.
     word: u32,
+    /// How long it and its children have run.
+    used: Duration,
 }
 
 impl<M: Machine> Caller<'_, M> {
@@ -47,7 +52,7 @@ impl<M: Machine> Caller<'_, M> {
         };
         let Some(child) = self.wait_for(children, options | wait::EXITED, true)? else { return Ok(0) };
         self.write_if_wanted(status, &child.word.to_le_bytes())?;
-        self.write_if_wanted(usage, &[0; 144])?;
+        self.write_if_wanted(usage, &usage_record(child.used))?;
         Ok(child.id.into())
     }
 
@@ -77,7 +82,8 @@ impl<M: Machine> Caller<'_, M> {
             None => [0; Info::SIZE],
         };
         self.write_if_wanted(into, &record[..siginfo::USED])?;
-        self.write_if_wanted(usage, &[0; 144])?;
+        let used = found.map_or(Duration::ZERO, |child| child.used);
+        self.write_if_wanted(usage, &usage_record(used))?;
         Ok(0)
     }
 
@@ -106,6 +112,7 @@ impl<M: Machine> Caller<'_, M> {
             && self.others.get(child.id).is_some_and(|process| process.has_ended())
         {
             self.others.remove(child.id);
+            self.process.children_used = self.process.children_used.saturating_add(child.used);
         }
         match found {
             Some(child) => Ok(Some(child)),
@@ -181,22 +188,22 @@ impl<M: Machine> Caller<'_, M> {
 
 /// Returns news of a child, if it has any that are asked for.
 fn news<M: Machine>(child: &mut Process<M>, options: u32, takes: bool) -> Option<Child> {
-    let id = child.id;
+    let (id, used) = (child.id, child.used.saturating_add(child.children_used));
     if let Some(status) = child.ended {
         let (code, value) = end_code(status);
-        return (options & wait::EXITED != 0).then(|| Child { id, code, value, word: status.word() });
+        return (options & wait::EXITED != 0).then(|| Child { id, code, value, word: status.word(), used });
     }
-    let news = match child.news? {
+    let (code, value, word) = match child.news? {
         News::Stopped(signal) if options & wait::UNTRACED != 0 => {
-            Child { id, code: child_code::STOPPED, value: signal.cast_signed(), word: signal << 8 | 0x7f }
+            (child_code::STOPPED, signal.cast_signed(), signal << 8 | 0x7f)
         }
         News::Continued if options & wait::CONTINUED != 0 => {
-            Child { id, code: child_code::CONTINUED, value: number::CONT.cast_signed(), word: 0xffff }
+            (child_code::CONTINUED, number::CONT.cast_signed(), 0xffff)
         }
         News::Stopped(_) | News::Continued => return None,
     };
     if takes {
         child.news = None;
     }
-    Some(news)
+    Some(Child { id, code, value, word, used })
 }

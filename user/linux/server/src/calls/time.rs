@@ -11,9 +11,6 @@ use crate::caller::{Caller, Result};
 use crate::process::Timer;
 use crate::waiting::Interruption;
 
-/// Ticks per second of what `times` returns.
-const TICKS: u128 = 100;
-
 /// The clock that counts from the machine's start.
 const MONOTONIC: u64 = 1;
 
@@ -36,13 +33,18 @@ pub(crate) fn record(time: Duration) -> [u8; 16] {
 
 impl<M: Machine> Caller<'_, M> {
     /// Returns the reading of a clock.
-    fn clock(&self, clock: u64) -> Result<Duration> {
+    fn clock(&mut self, clock: u64) -> Result<Duration> {
         match clock as u32 {
             0 | 5 | 8 | 11 => Ok(self.system.memory.hardware.realtime()),
-            // There is one process, whose time is nearly all there is.
-            1..=4 | 6 | 7 | 9 => Ok(self.system.memory.hardware.monotonic()),
-            _ => Err(Errno::EINVAL),
+            1 | 4 | 6 | 7 | 9 => Ok(self.system.memory.hardware.monotonic()),
+            _ => self.running_time(clock),
         }
+    }
+
+    /// Refuses to set a clock: all instances have the same.
+    pub fn clock_settime(&mut self, clock: u64, time: u64) -> Result {
+        self.read_time(time)?;
+        if clock as u32 == 0 { Err(Errno::EPERM) } else { Err(Errno::EINVAL) }
     }
 
     /// Reads a clock.
@@ -161,12 +163,5 @@ impl<M: Machine> Caller<'_, M> {
             &words.as_flattened().iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>(),
         )
         .map(|()| 0)
-    }
-
-    /// Reads how long the process has run. Returns the time in ticks.
-    pub fn times(&mut self, into: u64) -> Result {
-        let ticks = (self.system.memory.hardware.monotonic().as_millis() * TICKS / 1000) as u64;
-        self.write_if_wanted(into, &[ticks, 0, 0, 0].map(u64::to_le_bytes).concat())?;
-        Ok(ticks)
     }
 }

@@ -240,14 +240,19 @@ impl<M: Machine> Caller<'_, M> {
         records.chunks_exact(iovec::SIZE).map(vector).collect()
     }
 
-    /// Reads from a file into several places.
-    pub fn readv(&mut self, descriptor: u64, vectors: u64, count: u64) -> Result {
+    /// Reads from a file into several places, at its position or at an offset.
+    pub fn readv(&mut self, descriptor: u64, vectors: u64, count: u64, offset: Option<u64>) -> Result {
         let description = self.descriptor(descriptor)?;
         self.system.descriptions.get(description).reads().then_some(()).ok_or(Errno::EBADF)?;
+        let from = self.from(description, offset)?;
         let mut done = 0;
         for Vector { address, length } in self.read_vectors(vectors, count)? {
             let length = length.min(MAX_TRANSFER - done);
-            match self.read_to(description, address, length, From::Position) {
+            let from = match from {
+                From::Position => From::Position,
+                From::Offset(offset) => From::Offset(offset + done),
+            };
+            match self.read_to(description, address, length, from) {
                 Ok(part) => {
                     done += part;
                     if part < length {
@@ -261,12 +266,13 @@ impl<M: Machine> Caller<'_, M> {
         Ok(done)
     }
 
-    /// Writes to a file from several places.
-    pub fn writev(&mut self, descriptor: u64, vectors: u64, count: u64) -> Result {
+    /// Writes to a file from several places, at its position or at an offset.
+    pub fn writev(&mut self, descriptor: u64, vectors: u64, count: u64, offset: Option<u64>) -> Result {
         let description = self.descriptor(descriptor)?;
         self.system.descriptions.get(description).writes().then_some(()).ok_or(Errno::EBADF)?;
+        let from = self.from(description, offset)?;
         let vectors = self.read_vectors(vectors, count)?;
-        self.write_vectors(description, &vectors, &From::Position)
+        self.write_vectors(description, &vectors, &from)
     }
 
     /// Copies from one file to another, from an offset that moves, or from the position.

@@ -71,10 +71,16 @@ impl<M: Machine> System<M> {
             process.threads.swap(0, process.present);
             process.present = 0;
         }
-        for thread in process.threads.drain(1..) {
+        for thread in process.threads.split_off(1) {
             others.remove_thread(thread.id);
-            self.memory.hardware.end_thread(thread.machine);
+            self.end_machine(process, thread.machine);
         }
+    }
+
+    /// Ends a thread of a process. How long it has run stays known.
+    fn end_machine(&mut self, process: &mut Process<M>, machine: M::Thread) {
+        process.used = process.used.saturating_add(self.memory.hardware.used(&machine));
+        self.memory.hardware.end_thread(machine);
     }
 }
 
@@ -93,7 +99,7 @@ impl<M: Machine> Instance<M> {
             let thread = process.threads.remove(index);
             process.present = 0;
             self.processes.remove_thread(thread.id);
-            self.system.memory.hardware.end_thread(thread.machine);
+            self.system.end_machine(&mut process, thread.machine);
         }
         self.processes.put(process);
     }
@@ -138,13 +144,14 @@ impl<M: Machine> Instance<M> {
     fn release(&mut self, process: &mut Process<M>) {
         let system = &mut self.system;
         system.waiters.set_signal(process.id, process.timer.take().map(|timer| timer.deadline), None);
+        system.end_timers(process);
         for index in 0..process.threads.len() {
             system.end_wait(&mut process.threads[index]);
             system.leave_memory(process, index);
         }
-        for thread in process.threads.drain(..) {
+        for thread in core::mem::take(&mut process.threads) {
             self.processes.remove_thread(thread.id);
-            system.memory.hardware.end_thread(thread.machine);
+            system.end_machine(process, thread.machine);
         }
         let descriptors: Vec<_> = process.descriptors.all().collect();
         for (number, descriptor) in descriptors {
@@ -155,7 +162,6 @@ impl<M: Machine> Instance<M> {
         system.release_space(process.space);
         system.waiters.wake(Key::Program(process.id));
         // What is left of it until its parent has learnt of its end is small.
-        process.threads = Vec::new();
         process.descriptors = Descriptors::default();
         process.signals = Signals::none();
         process.program = Vec::new();

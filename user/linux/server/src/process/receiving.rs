@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::Process;
 use crate::Machine;
-use crate::signals::{Action, Disposition, Info, STOPPING, Set, number, only};
+use crate::signals::{Action, Cause, Disposition, Info, STOPPING, Set, number, only};
 use crate::thread::State;
 
 impl<M: Machine> Process<M> {
@@ -76,6 +76,12 @@ impl<M: Machine> Process<M> {
     pub fn due_threads(&self) -> Vec<u32> {
         let living = self.threads.iter().enumerate().filter(|(_, thread)| thread.state != State::Ended);
         living.filter(|(at, _)| self.is_due_for(*at)).map(|(_, thread)| thread.id).collect()
+    }
+
+    /// Returns whether the signal of a timer has come and was not taken yet.
+    pub fn has_timer_signal(&self, timer: u32) -> bool {
+        let is_meant = |info: &Info| matches!(info.cause, Cause::Timer { id, .. } if id == timer);
+        self.signals.pending.any(is_meant) || self.threads.iter().any(|thread| thread.signals.pending.any(is_meant))
     }
 
     /// Returns whether a signal has come that ends the process at once, whatever it waits for.

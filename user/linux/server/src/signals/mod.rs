@@ -91,6 +91,13 @@ pub enum Cause {
         /// The child's exit code, or a signal.
         status: i32,
     },
+    /// A timer was due.
+    Timer {
+        /// The timer.
+        id: u32,
+        /// The value that the process has given to it.
+        value: u64,
+    },
     /// An instruction could not be executed.
     Fault {
         /// The address that it accessed, or its own.
@@ -129,6 +136,11 @@ impl Info {
             Cause::Child { id, status } => {
                 put(16, id);
                 put(24, status.cast_unsigned());
+            }
+            Cause::Timer { id, value } => {
+                put(16, id);
+                put(24, value as u32);
+                put(28, (value >> 32) as u32);
             }
             Cause::Fault { address } => {
                 put(16, address as u32);

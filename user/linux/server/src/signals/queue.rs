@@ -27,6 +27,11 @@ impl Queue {
         self.0.iter().any(|info| only(info.signal) & set != 0)
     }
 
+    /// Returns whether something is true of a signal that has come.
+    pub fn any(&self, is_meant: impl Fn(&Info) -> bool) -> bool {
+        self.0.iter().any(is_meant)
+    }
+
     /// Adds a signal that, unless it is a real-time signal, has not come already.
     pub fn add(&mut self, info: Info) {
         let is_counted = info.signal >= number::RT_MIN;

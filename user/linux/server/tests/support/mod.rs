@@ -62,6 +62,8 @@ pub struct Thread {
     number: u32,
     /// Activity of the thread.
     pub doing: Doing,
+    /// How long it has run.
+    pub used: Duration,
     /// Registers of the thread.
     pub registers: Registers,
     /// Others are served while it waits.
@@ -113,7 +115,15 @@ impl Threads for Console {
     fn make_thread(&mut self, _: &(), number: u32) -> Result<Thread, Errno> {
         self.threads += 1;
         let float = FloatRegisters { q: [0; 32], status: 0, control: 0 };
-        Ok(Thread { number, doing: Doing::Stopped, registers: Registers::ZERO, is_kept: false, answer: None, float })
+        Ok(Thread {
+            number,
+            used: Duration::ZERO,
+            doing: Doing::Stopped,
+            registers: Registers::ZERO,
+            is_kept: false,
+            answer: None,
+            float,
+        })
     }
     fn end_thread(&mut self, _: Thread) {
         self.threads -= 1;
@@ -148,6 +158,9 @@ impl Threads for Console {
     }
     fn move_thread(&mut self, thread: &mut Thread, _: &()) {
         assert_eq!(thread.doing, Doing::Stopped);
+    }
+    fn used(&mut self, thread: &Thread) -> Duration {
+        thread.used
     }
     fn run(&mut self, thread: &mut Thread, registers: &Registers) {
         assert_eq!(thread.doing, Doing::Stopped);

@@ -1,0 +1,102 @@
+//! How threads are scheduled. All of them have equal turns; nobody may have others wait.
+
+use tench_linux_calls::numbers::schedule;
+use tench_linux_files::Errno;
+
+use crate::Machine;
+use crate::caller::{Caller, Outcome, Result};
+
+/// How long a turn is, as programs see it, in nanoseconds.
+const TURN: u64 = 4_000_000;
+/// Size of a set of processors in bytes.
+const SET: u64 = 8;
+
+impl<M: Machine> Caller<'_, M> {
+    /// Lets all others run first.
+    pub(crate) fn sched_yield(&self) -> Outcome {
+        if self.others.count_threads() > 1 { Outcome::Yield } else { Outcome::Return(0) }
+    }
+
+    /// Refuses the number of a thread that does not exist. 0 is the thread itself.
+    fn check_thread(&self, thread: u64) -> Result<()> {
+        let thread = thread as u32;
+        if thread.cast_signed() < 0 {
+            return Err(Errno::EINVAL);
+        }
+        let is_there = thread == 0 || self.process.index_of(thread).is_ok() || self.others.owner(thread).is_some();
+        if is_there { Ok(()) } else { Err(Errno::ESRCH) }
+    }
+
+    /// Sets how a thread is scheduled: in turns with all others, or not at all.
+    pub fn sched_setscheduler(&mut self, thread: u64, policy: u64, parameter: u64) -> Result {
+        if parameter == 0 || (policy as u32).cast_signed() < 0 {
+            return Err(Errno::EINVAL);
+        }
+        let priority = u32::from_le_bytes(self.read_record(parameter)?);
+        self.check_thread(thread)?;
+        match policy as u32 & !schedule::RESET_ON_FORK {
+            schedule::OTHER | schedule::BATCH | schedule::IDLE if priority == 0 => Ok(0),
+            schedule::FIFO | schedule::RR if (1..=schedule::MAX).contains(&priority) => Err(Errno::EPERM),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Sets a thread's priority, of which there is one.
+    pub fn sched_setparam(&mut self, thread: u64, parameter: u64) -> Result {
+        self.sched_setscheduler(thread, schedule::OTHER.into(), parameter)
+    }
+
+    /// Returns how a thread is scheduled.
+    pub fn sched_getscheduler(&mut self, thread: u64) -> Result {
+        self.check_thread(thread).map(|()| schedule::OTHER.into())
+    }
+
+    /// Reads a thread's priority.
+    pub fn sched_getparam(&mut self, thread: u64, into: u64) -> Result {
+        if into == 0 {
+            return Err(Errno::EINVAL);
+        }
+        self.check_thread(thread)?;
+        self.write(into, &[0; 4]).map(|()| 0)
+    }
+
+    /// Returns the lowest or the highest priority of a way to schedule threads.
+    pub fn priority_limit(policy: u64, limit: u32) -> Result {
+        match policy as u32 {
+            schedule::OTHER | schedule::BATCH | schedule::IDLE => Ok(0),
+            schedule::FIFO | schedule::RR => Ok(limit.into()),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Reads how long a thread's turn is.
+    pub fn sched_rr_get_interval(&mut self, thread: u64, into: u64) -> Result {
+        self.check_thread(thread)?;
+        self.write(into, &[0, TURN].map(u64::to_le_bytes).concat()).map(|()| 0)
+    }
+
+    /// Reads on which processors a thread may run: the only one.
+    pub fn sched_getaffinity(&mut self, thread: u64, length: u64, into: u64) -> Result {
+        if length < SET || !length.is_multiple_of(SET) {
+            return Err(Errno::EINVAL);
+        }
+        self.check_thread(thread)?;
+        self.write(into, &1u64.to_le_bytes())?;
+        Ok(SET)
+    }
+
+    /// Sets on which processors a thread may run, among them the only one.
+    pub fn sched_setaffinity(&mut self, thread: u64, length: u64, set: u64) -> Result {
+        let mut bytes = [0; SET as usize];
+        let length = length.min(SET) as usize;
+        bytes[..length].copy_from_slice(&self.read(set, length)?);
+        self.check_thread(thread)?;
+        if u64::from_le_bytes(bytes) & 1 != 0 { Ok(0) } else { Err(Errno::EINVAL) }
+    }
+
+    /// Tells on which processor the thread runs.
+    pub fn getcpu(&mut self, processor: u64, node: u64) -> Result {
+        self.write_if_wanted(processor, &[0; 4])?;
+        self.write_if_wanted(node, &[0; 4]).map(|()| 0)
+    }
+}
