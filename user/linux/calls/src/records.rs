@@ -53,6 +53,20 @@ pub mod siginfo {
     pub const USED: usize = 28;
 }
 
+pub mod msghdr {
+    pub const NAME: usize = 0;
+    pub const NAME_LENGTH: usize = 8;
+    pub const VECTORS: usize = 16;
+    pub const VECTOR_COUNT: usize = 24;
+    pub const CONTROL: usize = 32;
+    pub const CONTROL_LENGTH: usize = 40;
+    pub const FLAGS: usize = 48;
+    pub const SIZE: usize = 56;
+    /// Offset of the length of a message in a record of several, and that record's size.
+    pub const DONE: usize = 56;
+    pub const SIZE_OF_SEVERAL: usize = 64;
+}
+
 pub mod sigevent {
     pub const VALUE: usize = 0;
     pub const SIGNAL: usize = 8;

@@ -4,6 +4,10 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use tench_linux_files::NodeId;
+use tench_linux_sockets::SocketId;
+use tench_linux_sockets::numbers::kind;
+
 use crate::epoll::Epoll;
 use crate::signals::Set;
 
@@ -75,6 +79,28 @@ pub enum Special {
     Signals(Set),
     /// Files that are watched.
     Epoll(Epoll),
+    /// A socket.
+    Socket(Socket),
+}
+
+/// A socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Socket {
+    /// Name of the socket.
+    pub id: SocketId,
+    /// Family of its addresses.
+    pub family: u16,
+    /// Type of the socket.
+    pub kind: u32,
+    /// The file that is its address, if it has one, with a user for the socket.
+    pub node: Option<NodeId>,
+}
+
+impl Socket {
+    /// Returns whether bytes are sent without bounds between messages.
+    pub const fn is_stream(&self) -> bool {
+        self.kind == kind::STREAM
+    }
 }
 
 /// All of them, by their numbers.
@@ -108,6 +134,11 @@ impl Specials {
             Some(Some(special)) => special,
             _ => panic!("a special file ended before its user"),
         }
+    }
+
+    /// Returns whether one is a socket.
+    pub fn is_socket(&self, number: u32) -> bool {
+        matches!(self.all.get(number as usize), Some(Some(Special::Socket(_))))
     }
 
     /// Removes one.

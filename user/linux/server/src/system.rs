@@ -8,6 +8,7 @@ use tench_linux_calls::Sysno;
 use tench_linux_calls::numbers::open;
 use tench_linux_files::{Errno, Kind, NewNode, NodeId, Time, Tree};
 use tench_linux_memory::{Memory, ObjectId, Objects, Pool};
+use tench_linux_sockets::{Limits, Sockets};
 use tench_linux_terminal::Ending;
 
 use crate::descriptors::{DescriptionId, Descriptions, Descriptor, Descriptors};
@@ -18,7 +19,7 @@ use crate::instance::FIRST;
 use crate::process::{Process, TimerNames};
 use crate::signals::{Info, number};
 use crate::spaces::{SpaceId, Spaces};
-use crate::specials::{Special, Specials};
+use crate::specials::{Socket, Special, Specials};
 use crate::terminal::Terminal;
 use crate::thread::Threads;
 use crate::waiting::{Alarm, Key, Waiters, Waiting};
@@ -77,6 +78,8 @@ pub struct System<M: Machine> {
     pub futexes: Futexes,
     /// Timers of the processes.
     pub(crate) timers: TimerNames,
+    /// Sockets. Files that are sent are on their way as open files.
+    pub sockets: Sockets<DescriptionId>,
     /// Things with descriptors that are no files.
     pub specials: Specials,
     /// A buffer through which calls copy.
@@ -108,6 +111,7 @@ impl<M: Machine> System<M> {
             spaces: Spaces::new(),
             futexes: Futexes::default(),
             timers: TimerNames::default(),
+            sockets: Sockets::new(Limits::default()),
             specials: Specials::default(),
             buffer: Vec::new(),
             waiters: Waiters::default(),
@@ -252,7 +256,28 @@ impl<M: Machine> System<M> {
         match self.specials.remove(number) {
             Some(Special::Timer(timer)) => self.waiters.set_alarm(Alarm::Timer, number, timer.next, None),
             Some(Special::Epoll(epoll)) => self.end_epoll(number, epoll),
+            Some(Special::Socket(socket)) => self.end_socket(&socket),
             Some(Special::Counter(_) | Special::Signals(_)) | None => {}
+        }
+    }
+
+    /// Ends a socket that nobody has open.
+    fn end_socket(&mut self, socket: &Socket) {
+        let closed = self.sockets.close(socket.id);
+        debug_assert!(closed.is_ok(), "a socket is closed once");
+        if let Some(node) = socket.node {
+            self.tree.release(&mut self.memory, node);
+        }
+        self.settle_sockets();
+    }
+
+    /// Wakes who waits for what has happened to sockets, and closes the files that nobody can receive any more.
+    pub(crate) fn settle_sockets(&mut self) {
+        for (socket, event) in self.sockets.take_events() {
+            self.waiters.wake(Key::Socket(socket, event));
+        }
+        for description in self.sockets.take_rights() {
+            self.close(description);
         }
     }
 

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tench_linux_files::NodeId;
+use tench_linux_sockets::{Event as SocketEvent, SocketId};
 
 use crate::descriptors::DescriptionId;
 
@@ -34,6 +35,8 @@ pub enum Key {
     Watched(u32),
     /// A timer with a descriptor is due.
     Timer(u32),
+    /// Something has happened to a socket.
+    Socket(SocketId, SocketEvent),
 }
 
 /// How a signal ends a wait.

@@ -65,6 +65,11 @@ pub struct Received<R> {
 }
 
 impl<R> Received<R> {
+    /// Returns bytes that were received from a stream, with nothing beside them.
+    pub const fn of_bytes(count: usize) -> Received<R> {
+        Received::new(count)
+    }
+
     pub(crate) const fn new(count: usize) -> Received<R> {
         Received { count, flags: 0, sender: Sender::Unnamed, credentials: None, rights: Vec::new(), has_rights: false }
     }

@@ -117,13 +117,9 @@ impl<M: Machine> Caller<'_, M> {
     fn watch(&mut self, id: EntryId, description: DescriptionId) -> Result {
         let mut keys = Vec::new();
         let events = self.events(description, &mut keys);
-        keys.sort_unstable();
-        keys.dedup();
+        self.watch_keys(id, keys)?;
         let Some(entry) = self.epoll(id.epoll)?.get(id.entry) else { return Ok(0) };
         let has_event = u32::from(events) & (entry.events | number::ALWAYS) != 0;
-        let old = core::mem::replace(&mut entry.keys, keys.clone());
-        self.system.waiters.watch(id, &old, false);
-        self.system.waiters.watch(id, &keys, true);
         if has_event {
             self.system.waiters.touched.add(id);
             self.system.waiters.wake(Key::Watched(id.epoll));
@@ -131,14 +127,30 @@ impl<M: Machine> Caller<'_, M> {
         Ok(0)
     }
 
+    /// Lets an entry watch these keys, and no others.
+    fn watch_keys(&mut self, id: EntryId, mut keys: Vec<Key>) -> Result<()> {
+        keys.sort_unstable();
+        keys.dedup();
+        let Some(entry) = self.epoll(id.epoll)?.get(id.entry) else { return Ok(()) };
+        if entry.keys != keys {
+            let old = core::mem::replace(&mut entry.keys, keys.clone());
+            self.system.waiters.watch(id, &old, false);
+            self.system.waiters.watch(id, &keys, true);
+        }
+        Ok(())
+    }
+
     /// Returns the events that an entry's file has and that are wanted, if there are any. An entry from which nothing
     /// more is wanted has none.
     fn events_of(&mut self, id: EntryId) -> Result<Option<(u32, Entry)>> {
         let Some(entry) = self.epoll(id.epoll)?.get(id.entry).cloned() else { return Ok(None) };
+        let mut keys = Vec::new();
         if entry.events & !number::FLAGS == 0 && entry.events & number::ONESHOT != 0 {
             return Ok(None);
         }
-        let events = u32::from(self.events(entry.description, &mut Vec::new())) & (entry.events | number::ALWAYS);
+        let events = u32::from(self.events(entry.description, &mut keys)) & (entry.events | number::ALWAYS);
+        // A socket that sends to others waits now for one, now for another.
+        self.watch_keys(id, keys)?;
         Ok((events != 0).then_some((events, entry)))
     }
 

@@ -53,7 +53,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Returns the number of something without a name, by its descriptor.
-    fn special(&mut self, descriptor: u64) -> Result<u32> {
+    pub(crate) fn special(&mut self, descriptor: u64) -> Result<u32> {
         let description = self.descriptor(descriptor)?;
         let node = self.system.descriptions.get(description).node;
         match self.system.tree.node(node).kind {
@@ -134,6 +134,10 @@ impl<M: Machine> Caller<'_, M> {
     pub(crate) fn read_special(&mut self, number: u32, node: NodeId, flags: u32, into: &mut [u8]) -> Result<usize> {
         let (taken, key) = match self.system.specials.get(number) {
             Special::Epoll(_) => return Err(Errno::EINVAL),
+            Special::Socket(socket) => {
+                let socket = *socket;
+                return self.read_socket(&socket, flags, into);
+            }
             Special::Signals(set) => {
                 let set = *set;
                 return self.read_signals(set, flags, into);
@@ -175,9 +179,16 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Adds to a counter; waits if it would be too high.
+    /// Writes to something without a name: adds to a counter, or sends. Waits if there is no room.
     pub(crate) fn write_special(&mut self, number: u32, node: NodeId, flags: u32, from: &[u8]) -> Result<usize> {
-        let Special::Counter(counter) = self.system.specials.get(number) else { return Err(Errno::EINVAL) };
+        let counter = match self.system.specials.get(number) {
+            Special::Counter(counter) => counter,
+            Special::Socket(socket) => {
+                let socket = *socket;
+                return self.write_socket(&socket, flags, from);
+            }
+            Special::Timer(_) | Special::Signals(_) | Special::Epoll(_) => return Err(Errno::EINVAL),
+        };
         let value = from.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)).ok_or(Errno::EINVAL)?;
         if value > Counter::MAX {
             return Err(Errno::EINVAL);

@@ -9,6 +9,7 @@ mod futex;
 mod identity;
 mod length;
 mod memory;
+mod messages;
 mod paths;
 mod pipes;
 mod poll;
@@ -16,6 +17,7 @@ mod processes;
 mod programs;
 mod scheduling;
 mod signals;
+mod sockets;
 mod status;
 mod terminal;
 mod time;
@@ -64,6 +66,7 @@ impl<M: Machine> Caller<'_, M> {
         let result = (self.process_call(call, arguments))
             .or_else(|| self.file_call(call, arguments))
             .or_else(|| self.path_call(call, arguments))
+            .or_else(|| self.socket_call(call, arguments))
             .or_else(|| self.system_call(call, arguments));
         result.unwrap_or_else(|| self.missing(call)).into()
     }
@@ -75,11 +78,6 @@ impl<M: Machine> Caller<'_, M> {
             self.report_once(call, &alloc::format!("there is no system call {name}"));
         }
         Err(Errno::ENOSYS)
-    }
-
-    /// Refuses a call that only sockets have.
-    fn no_socket(&self, descriptor: u64) -> Result {
-        self.descriptor(descriptor).and(Err(Errno::ENOTSOCK))
     }
 
     /// Reports what is missing of a call, if that is wanted and was not reported before.
@@ -136,12 +134,32 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::timerfd_gettime => self.timerfd_gettime(a, b),
             Sysno::signalfd4 => self.signalfd4(a, b, c, d),
 
-            // Sockets, of which there are none.
-            Sysno::socket | Sysno::socketpair => Err(Errno::EAFNOSUPPORT),
-            Sysno::bind | Sysno::listen | Sysno::connect | Sysno::accept | Sysno::accept4 => self.no_socket(a),
-            Sysno::getsockname | Sysno::getpeername | Sysno::getsockopt | Sysno::setsockopt => self.no_socket(a),
-            Sysno::sendto | Sysno::recvfrom | Sysno::sendmsg | Sysno::recvmsg => self.no_socket(a),
-            Sysno::sendmmsg | Sysno::recvmmsg | Sysno::shutdown => self.no_socket(a),
+            _ => return None,
+        })
+    }
+
+    /// Makes a call about sockets.
+    #[rustfmt::skip]
+    fn socket_call(&mut self, call: Sysno, [a, b, c, d, e, f]: [u64; 6]) -> Option<Result> {
+        Some(match call {
+            Sysno::socket => self.socket(a, b, c),
+            Sysno::socketpair => self.socketpair(a, b, c, d),
+            Sysno::bind => self.bind(a, b, c),
+            Sysno::listen => self.listen(a, b),
+            Sysno::connect => self.connect(a, b, c),
+            Sysno::accept => self.accept(a, b, c, 0),
+            Sysno::accept4 => self.accept(a, b, c, d),
+            Sysno::getsockname => self.getsockname(a, b, c),
+            Sysno::getpeername => self.getpeername(a, b, c),
+            Sysno::getsockopt => self.getsockopt(a, b, c, d, e),
+            Sysno::setsockopt => self.setsockopt(a, b, c, d, e),
+            Sysno::shutdown => self.shutdown(a, b),
+            Sysno::sendto => self.sendto([a, b, c, d, e, f]),
+            Sysno::recvfrom => self.recvfrom([a, b, c, d, e, f]),
+            Sysno::sendmsg => self.sendmsg(a, b, c),
+            Sysno::recvmsg => self.recvmsg(a, b, c),
+            Sysno::sendmmsg => self.sendmmsg(a, b, c, d),
+            Sysno::recvmmsg => self.recvmmsg(a, b, c, d, e),
 
             _ => return None,
         })

@@ -6,12 +6,13 @@ use core::time::Duration;
 
 use tench_linux_calls::records::{pollfd, u32_at, u64_at};
 use tench_linux_files::{Errno, Kind, NodeId, Pipe};
+use tench_linux_sockets::{Event as SocketEvent, SocketId};
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
 use crate::descriptors::DescriptionId;
 use crate::devices;
-use crate::specials::{Counter, Special};
+use crate::specials::{Counter, Socket, Special};
 use crate::waiting::{Interruption, Key};
 
 /// Events of a file.
@@ -21,6 +22,8 @@ mod event {
     pub const BROKEN: u16 = 8;
     pub const HUNG_UP: u16 = 0x10;
     pub const NOT_OPEN: u16 = 0x20;
+    /// `POLLRDHUP`: nothing more will be received.
+    pub const ENDED: u16 = 0x2000;
     /// `POLLRDNORM`, `POLLWRNORM`: other names of the first two.
     pub const READABLE_TOO: u16 = 0x40;
     pub const WRITABLE_TOO: u16 = 0x100;
@@ -83,11 +86,30 @@ impl<M: Machine> Caller<'_, M> {
                 keys.push(Key::Signal(self.process.id));
                 if self.process.pending() & *set != 0 { event::READABLE } else { 0 }
             }
+            Special::Socket(Socket { id, .. }) => {
+                let id = *id;
+                self.socket_events(id, keys)
+            }
             Special::Epoll(_) => {
                 keys.push(Key::Watched(number));
                 if self.has_events(number) { event::READABLE | event::READABLE_TOO } else { 0 }
             }
         }
+    }
+
+    /// Returns the events of a socket, and adds what others would come with.
+    fn socket_events(&mut self, id: SocketId, keys: &mut Vec<Key>) -> u16 {
+        let Ok(readiness) = self.system.sockets.readiness(id) else { return event::BROKEN };
+        keys.extend([Key::Socket(id, SocketEvent::Readable), Key::Socket(id, SocketEvent::Writable)]);
+        keys.extend(readiness.lacks_room_of.map(|other| Key::Socket(other, SocketEvent::Room)));
+        let flags = [
+            (readiness.is_readable, event::READABLE | event::READABLE_TOO),
+            (readiness.is_writable, event::WRITABLE | event::WRITABLE_TOO),
+            (readiness.has_error, event::BROKEN),
+            (readiness.is_hung_up, event::HUNG_UP),
+            (readiness.receives_no_more, event::ENDED),
+        ];
+        flags.iter().filter(|(is_so, _)| *is_so).fold(0, |events, (_, event)| events | event)
     }
 
     /// Waits until one of several descriptors has an event. Returns how many have.

@@ -1,8 +1,8 @@
 //! Calls about what is recorded of files.
 
-use tench_linux_calls::numbers::{AT_FDCWD, at};
+use tench_linux_calls::numbers::{AT_FDCWD, at, file_type};
 use tench_linux_calls::records::{stat, timespec, u64_at};
-use tench_linux_files::{Errno, Kind, Last, NodeId, Time, Tree};
+use tench_linux_files::{Errno, Kind, Last, Node, NodeId, Time, Tree};
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
@@ -40,7 +40,7 @@ impl<M: Machine> Caller<'_, M> {
         let mut record = [0; stat::SIZE];
         put(&mut record, stat::DEVICE, DEVICE.to_le_bytes());
         put(&mut record, stat::INODE, Tree::number(id).to_le_bytes());
-        put(&mut record, stat::MODE, node.mode().to_le_bytes());
+        put(&mut record, stat::MODE, self.mode(node).to_le_bytes());
         put(&mut record, stat::LINKS, node.links().to_le_bytes());
         put(&mut record, stat::USER, node.attributes.user.to_le_bytes());
         put(&mut record, stat::GROUP, node.attributes.group.to_le_bytes());
@@ -52,6 +52,15 @@ impl<M: Machine> Caller<'_, M> {
         put_time(&mut record, stat::MODIFIED, node.attributes.modified);
         put_time(&mut record, stat::CHANGED, node.attributes.changed);
         record
+    }
+
+    /// Returns the mode of a node: type and permissions.
+    fn mode(&self, node: &Node) -> u32 {
+        const SOCKET: u32 = file_type::SOCKET | 0o777;
+        match node.kind {
+            Kind::Special(number) if self.system.specials.is_socket(number) => SOCKET,
+            _ => node.mode(),
+        }
     }
 
     /// Reads what is recorded of an open file.

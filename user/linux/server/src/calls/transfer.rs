@@ -21,9 +21,9 @@ const MAX_VECTORS: u64 = 1024;
 
 /// A place in the process's memory.
 #[derive(Clone, Copy)]
-struct Vector {
-    address: u64,
-    length: u64,
+pub(super) struct Vector {
+    pub(super) address: u64,
+    pub(super) length: u64,
 }
 
 /// The place in a file from which a call transfers.
@@ -73,7 +73,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Takes the buffer through which calls copy. It has what was copied last.
-    fn take_buffer(&mut self) -> Vec<u8> {
+    pub(super) fn take_buffer(&mut self) -> Vec<u8> {
         let mut buffer = core::mem::take(&mut self.system.buffer);
         buffer.resize(PART, 0);
         buffer
@@ -179,7 +179,7 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Copies bytes of the process from an offset in its vectors on. Returns their number: fewer than asked for if some
     /// cannot be read.
-    fn gather(&mut self, vectors: &[Vector], mut skipped: u64, into: &mut [u8]) -> usize {
+    pub(super) fn gather(&mut self, vectors: &[Vector], mut skipped: u64, into: &mut [u8]) -> usize {
         let mut filled = 0;
         for vector in vectors {
             let skip = skipped.min(vector.length);
@@ -194,6 +194,23 @@ impl<M: Machine> Caller<'_, M> {
             }
         }
         filled
+    }
+
+    /// Copies bytes to the process, from an offset in its vectors on. Returns their number: fewer than given if some
+    /// cannot be written.
+    pub(super) fn scatter(&mut self, vectors: &[Vector], mut skipped: u64, mut from: &[u8]) -> usize {
+        let length = from.len();
+        for vector in vectors {
+            let skip = skipped.min(vector.length);
+            skipped -= skip;
+            let (part, rest) = from.split_at((vector.length - skip).min(from.len() as u64) as usize);
+            let count = self.copy_to(vector.address.wrapping_add(skip), part);
+            from = rest;
+            if count < part.len() {
+                return length - rest.len() - (part.len() - count);
+            }
+        }
+        length - from.len()
     }
 
     /// Writes once to where a file's position is, which moves, or to an offset.
@@ -226,7 +243,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Reads the addresses and lengths of several places.
-    fn read_vectors(&mut self, vectors: u64, count: u64) -> Result<Vec<Vector>> {
+    pub(super) fn read_vectors(&mut self, vectors: u64, count: u64) -> Result<Vec<Vector>> {
         if count > MAX_VECTORS {
             return Err(Errno::EINVAL);
         }
