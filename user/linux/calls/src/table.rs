@@ -98,6 +98,10 @@ signatures! {
     llistxattr(String, Address, Unsigned);
     getxattr(String, String, Address, Unsigned);
     lgetxattr(String, String, Address, Unsigned);
+    setxattr(String, String, Address, Unsigned, Number);
+    lsetxattr(String, String, Address, Unsigned, Number);
+    removexattr(String, String);
+    lremovexattr(String, String);
     memfd_create(String, Number);
 
     // Descriptors.

@@ -45,6 +45,8 @@ const fn is_dispensable(number: Sysno) -> bool {
             | Sysno::statx
             | Sysno::membarrier
             | Sysno::futex_waitv
+            | Sysno::mincore
+            | Sysno::copy_file_range
     )
 }
 
@@ -105,9 +107,8 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::ftruncate => self.ftruncate(a, b),
             Sysno::truncate => self.truncate(a, b),
             Sysno::fallocate => self.fallocate(a, b, c, d),
-            Sysno::fsync | Sysno::fdatasync | Sysno::syncfs => self.descriptor(a).map(|_| 0),
+            Sysno::fsync | Sysno::fdatasync | Sysno::syncfs | Sysno::fadvise64 => self.descriptor(a).map(|_| 0),
             Sysno::sync => Ok(0),
-            Sysno::fadvise64 => self.descriptor(a).map(|_| 0),
 
             // Descriptors.
             Sysno::openat => self.openat(a, b, c, d),
@@ -197,6 +198,8 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::umask => self.umask(a),
             Sysno::getxattr | Sysno::lgetxattr | Sysno::fgetxattr => Err(Errno::EOPNOTSUPP),
             Sysno::listxattr | Sysno::llistxattr | Sysno::flistxattr => Err(Errno::EOPNOTSUPP),
+            Sysno::setxattr | Sysno::lsetxattr | Sysno::fsetxattr => Err(Errno::EOPNOTSUPP),
+            Sysno::removexattr | Sysno::lremovexattr | Sysno::fremovexattr => Err(Errno::EOPNOTSUPP),
 
             _ => return None,
         })
