@@ -42,7 +42,9 @@ static void read_arguments(char **arguments) {
 
 /* Runs the program in a session of its own. The environment is that which Tench's `linux` gives. */
 static void run(char **arguments) {
-    static char *variables[] = {"PATH=/usr/bin:/bin", "HOME=/root", "TERM=linux", "PWD=/", 0};
+    static char *variables[] = {
+        "HOME=/root", "TERM=linux", "PWD=/", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 0,
+    };
     static char path[4096] = "/";
     char *at = path + (arguments[0][0] != '/');
     memcpy(at, arguments[0], length(arguments[0]) + 1);
@@ -59,6 +61,7 @@ int program(number count, char **ignored) {
     mount("sysfs", "/sys", "");
     mount("tmpfs", "/tmp", "mode=1777");
     call(MKDIRAT, AT_FDCWD, (number)"/etc", 0755, 0, 0, 0);
+    call(MKDIRAT, AT_FDCWD, (number)"/root", 0755, 0, 0, 0);
     static char *arguments[MOST + 1];
     read_arguments(arguments);
     number child = call(CLONE, SIGCHLD, 0, 0, 0, 0, 0);

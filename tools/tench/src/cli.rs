@@ -34,7 +34,8 @@ pub enum Command {
     Memlab(MemlabCommand),
     /// Run a static program for Linux on Debian's kernel, in the same emulated machine.
     ///
-    /// The kernel comes from Debian's archive and is kept. The command's status is the program's.
+    /// The kernel comes from Debian's archive and is kept, and so do the packages with programs that scripts of
+    /// tests/linux run. The command's status is the program's.
     LinuxPeer(LinuxPeerOptions),
     /// Write the C headers and the pages of the manual that are generated from interfaces.
     Interfaces(InterfacesOptions),
@@ -149,11 +150,14 @@ pub struct LinuxPeerOptions {
     /// Compare what programs print on Linux with tests/linux/golden/.
     #[arg(long, conflicts_with = "record")]
     pub check: bool,
-    /// Measure what calls cost on Linux, and write lab/linux.json.
+    /// Write tests/linux/packages.toml: the versions that Debian has now of the packages that scripts name.
     #[arg(long, conflicts_with_all = ["record", "check", "words"])]
+    pub packages: bool,
+    /// Measure what calls cost on Linux, and write lab/linux.json.
+    #[arg(long, conflicts_with_all = ["record", "check", "words", "packages"])]
     pub record_figures: bool,
     /// Measure what calls cost on Linux, and compare with lab/linux.json.
-    #[arg(long, conflicts_with_all = ["record", "check", "words", "record_figures"])]
+    #[arg(long, conflicts_with_all = ["record", "check", "words", "packages", "record_figures"])]
     pub check_figures: bool,
     /// Further parameters for the kernel, such as "nokaslr mitigations=off".
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]

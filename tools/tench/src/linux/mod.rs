@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use miette::{Result, WrapErr, miette};
 
-use tree::Tree;
+pub use tree::{Content, Tree};
 
 /// Packs the trees that `--linux` names, in this order, if there are any.
 pub fn pack(sources: &[PathBuf]) -> Result<Option<Vec<u8>>> {
@@ -17,11 +17,22 @@ pub fn pack(sources: &[PathBuf]) -> Result<Option<Vec<u8>>> {
         return Ok(None);
     }
     let mut tree = Tree::default();
-    for source in sources {
-        source::add(&mut tree, source).wrap_err_with(|| format!("cannot use --linux {}", source.display()))?;
-    }
+    add(&mut tree, sources)?;
+    pack_tree(&tree).map(Some)
+}
+
+/// Lays the trees that sources name over a tree, in this order.
+pub fn add(tree: &mut Tree, sources: &[PathBuf]) -> Result<()> {
+    let add = |source: &PathBuf| {
+        source::add(tree, source).wrap_err_with(|| format!("cannot use --linux {}", source.display()))
+    };
+    sources.iter().try_for_each(add)
+}
+
+/// Packs a tree.
+pub fn pack_tree(tree: &Tree) -> Result<Vec<u8>> {
     let packed = tench_linux_packed::write(&tree.entries());
-    packed.map(Some).map_err(|excess| miette!(help = "leave out what the programs do not need", "--linux: {excess}"))
+    packed.map_err(|excess| miette!(help = "leave out what the programs do not need", "--linux: {excess}"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use miette::{Result, miette};
 
 use super::golden::{self, Golden};
-use super::{Peer, Ran, figures};
+use super::{Peer, Ran, directory, figures, listing, packages};
 use crate::cli::LinuxPeerOptions;
 use crate::prepare;
 use crate::workspace::{self, Workspace};
@@ -16,6 +16,11 @@ pub fn run(workspace: &Workspace, options: &LinuxPeerOptions) -> Result<u8> {
     if options.record_figures || options.check_figures {
         let is_good = figures::measure(workspace, &peer(workspace, options)?, options.record_figures)?;
         return Ok(u8::from(!is_good));
+    }
+    if options.packages {
+        listing::write(workspace, &directory(workspace).join("apt-packages"), &Golden::load(workspace)?.packages())?;
+        println!("written: {}", packages::LIST);
+        return Ok(0);
     }
     if options.record || options.check {
         return go_through(workspace, options);
@@ -52,25 +57,26 @@ fn peer(workspace: &Workspace, options: &LinuxPeerOptions) -> Result<Peer> {
     Ok(peer)
 }
 
-/// Runs each program that is named, and records or compares what it prints.
+/// Runs each program and script that is named, and records or compares what it prints.
 fn go_through(workspace: &Workspace, options: &LinuxPeerOptions) -> Result<u8> {
     let list = Golden::load(workspace)?;
     let chosen = list.choose(&options.words)?;
     let peer = peer(workspace, options)?;
     let mut good = true;
-    for program in chosen {
-        let Ran { lines, status } = peer.run_test(workspace, &program.name, &program.arguments)?;
+    for subject in chosen {
+        let name = subject.name();
+        let Ran { lines, status } = peer.run_subject(workspace, &subject)?;
         let printed = golden::printed(lines, status);
-        let path = Golden::path(workspace, &program.name);
+        let path = Golden::path(workspace, name);
         if options.record {
             let text = golden::file(&peer.version, &printed);
             workspace::write_file(&path, text.as_bytes())?;
             println!("recorded in {}", workspace.relative(&path));
-        } else if let Some(difference) = golden::compare(workspace, program, &printed)? {
-            println!("{}: not as recorded\n{difference}", program.name);
+        } else if let Some(difference) = golden::compare(workspace, name, &printed)? {
+            println!("{name}: not as recorded\n{difference}");
             good = false;
         } else {
-            println!("{}: as recorded", program.name);
+            println!("{name}: as recorded");
         }
     }
     Ok(u8::from(!good))

@@ -1,9 +1,11 @@
-//! Recorded output of the programs of `tests/linux` on Linux, and the lines that Tench may print instead.
+//! Recorded output on Linux of the programs of `tests/linux`, and of scripts for programs of Debian's packages, and the
+//! lines that Tench may print instead.
 //!
-//! `tests/linux/golden.toml` lists the programs and, by line, each difference with its reason. A file
-//! `tests/linux/golden/NAME.txt` begins with the kernel; then comes what the program printed, and, as Tench's shell
-//! says it, its status unless that is 0.
+//! `tests/linux/golden.toml` lists the programs and scripts and, by line, each difference with its reason. A file
+//! `tests/linux/golden/NAME.txt` begins with the kernel; then comes what was printed, and, as Tench's shell
+//! says it, the status unless that is 0.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use miette::{Result, WrapErr, miette};
@@ -21,8 +23,10 @@ const KERNEL: &str = "# ";
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Golden {
-    #[serde(rename = "program")]
+    #[serde(rename = "program", default)]
     programs: Vec<Program>,
+    #[serde(rename = "script", default)]
+    scripts: Vec<Script>,
     #[serde(rename = "difference", default)]
     differences: Vec<Difference>,
 }
@@ -38,10 +42,61 @@ pub struct Program {
     pub arguments: Vec<String>,
 }
 
+/// A command that runs programs of Debian's packages, mostly by a script of `tests/linux/scripts`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Script {
+    pub name: String,
+    /// Packages with the programs, by name; what these need is added.
+    pub packages: Vec<String>,
+    /// Path of the program that runs, and its arguments.
+    pub command: Vec<String>,
+    /// Set if it takes too long for each run of the tests.
+    #[serde(default)]
+    pub long: bool,
+}
+
+impl Script {
+    fn problem(&self) -> Option<String> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+%".contains(c);
+        if self.packages.is_empty() {
+            Some("`packages` is empty; name those with the programs that it runs".to_owned())
+        } else if !self.command.first().is_some_and(|program| program.starts_with('/')) {
+            Some("`command` must begin with the path of a program, such as \"/bin/sh\"".to_owned())
+        } else {
+            let bad = self.command.iter().find(|word| word.is_empty() || !word.chars().all(plain))?;
+            let help = "letters, digits and -_./=:,@+% are allowed; put the rest into a script";
+            Some(format!("the word {bad:?} of `command` would have to be quoted: {help}"))
+        }
+    }
+}
+
+/// An entry of the list, which runs on Linux and on Tench.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    Program(Program),
+    Script(Script),
+}
+
+impl Subject {
+    pub fn name(&self) -> &str {
+        match self {
+            Subject::Program(program) => &program.name,
+            Subject::Script(script) => &script.name,
+        }
+    }
+
+    /// Returns whether it takes too long for each run of the tests.
+    pub fn is_long(&self) -> bool {
+        matches!(self, Subject::Script(script) if script.long)
+    }
+}
+
 /// A line that Tench prints otherwise.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Difference {
+    #[serde(alias = "script")]
     program: String,
     /// Number of the line in the recorded file, from 1.
     line: usize,
@@ -60,9 +115,19 @@ impl Golden {
 
     fn parse(text: &str) -> Result<Golden> {
         let golden: Golden = toml::from_str(text).map_err(|error| miette!("{LIST}: {error}"))?;
+        let mut names: Vec<String> = golden.subjects().iter().map(|one| one.name().to_owned()).collect();
+        names.sort();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(miette!("{LIST}: two entries have the name {}", twice[0]));
+        }
+        for script in &golden.scripts {
+            if let Some(problem) = script.problem() {
+                return Err(miette!("{LIST}: the script {}: {problem}", script.name));
+            }
+        }
         for Difference { program, line, linux, tench, reason } in &golden.differences {
-            let problem = if !golden.programs.iter().any(|one| one.name == *program) {
-                "no [[program]] has this name"
+            let problem = if !names.contains(program) {
+                "no [[program]] and no [[script]] has this name"
             } else if reason.is_empty() {
                 "its reason is missing"
             } else if linux == tench {
@@ -75,20 +140,29 @@ impl Golden {
         Ok(golden)
     }
 
-    /// Returns every program.
-    pub fn programs(&self) -> &[Program] {
-        &self.programs
+    /// Returns every program and every script.
+    pub fn subjects(&self) -> Vec<Subject> {
+        let programs = self.programs.iter().cloned().map(Subject::Program);
+        programs.chain(self.scripts.iter().cloned().map(Subject::Script)).collect()
     }
 
-    /// Returns the programs of these names, or all if there are none.
-    pub fn choose(&self, names: &[String]) -> Result<Vec<&Program>> {
+    /// Returns the names of all packages that scripts name.
+    pub fn packages(&self) -> BTreeSet<String> {
+        self.scripts.iter().flat_map(|script| script.packages.iter().cloned()).collect()
+    }
+
+    /// Returns the programs and scripts of these names, or all if there are none.
+    pub fn choose(&self, names: &[String]) -> Result<Vec<Subject>> {
+        let all = self.subjects();
         if names.is_empty() {
-            return Ok(self.programs.iter().collect());
+            return Ok(all);
         }
         let find = |name: &String| {
-            let allowed = || self.programs.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
-            let found = self.programs.iter().find(|one| one.name == *name);
-            found.ok_or_else(|| miette!(help = format!("allowed: {}", allowed()), "{LIST} has no program {name}"))
+            let allowed = || all.iter().map(Subject::name).collect::<Vec<_>>().join(", ");
+            let found = all.iter().find(|one| one.name() == name).cloned();
+            found.ok_or_else(|| {
+                miette!(help = format!("allowed: {}", allowed()), "{LIST} has no program or script {name}")
+            })
         };
         names.iter().map(find).collect()
     }
@@ -159,9 +233,9 @@ fn recorded(workspace: &Workspace, name: &str) -> Result<Vec<String>> {
     }
 }
 
-/// Compares what a program has just printed on Linux with what is recorded; returns the first difference.
-pub fn compare(workspace: &Workspace, program: &Program, printed: &[String]) -> Result<Option<String>> {
-    let recorded = recorded(workspace, &program.name)?;
+/// Compares what was just printed on Linux with what is recorded by that name; returns the first difference.
+pub fn compare(workspace: &Workspace, name: &str, printed: &[String]) -> Result<Option<String>> {
+    let recorded = recorded(workspace, name)?;
     let [recorded, printed] =
         [&recorded[..], printed].map(|lines| lines.iter().map(String::as_str).collect::<Vec<_>>());
     Ok(transcript::compare(&recorded, &printed))
@@ -212,14 +286,34 @@ mod tests {
     fn mistakes_in_the_list_are_named() {
         let message = |text: &str| golden(text).unwrap_err().to_string();
         let unknown = difference("line = 2\ntench = \"x\"").replace("\"a\"", "\"b\"");
-        assert!(message(&unknown).contains("line 2 of b: no [[program]] has this name"));
+        assert!(message(&unknown).contains("line 2 of b: no [[program]] and no [[script]] has this name"));
         let silent = difference("line = 2\ntench = \"x\"").replace("it is so", "");
         assert!(message(&silent).contains("its reason is missing"));
         assert!(message(&difference("line = 2")).contains("are the same"));
         assert!(message(&difference("lines = 2")).contains("unknown field `lines`"));
         let message = golden("").unwrap().choose(&["c".into()]).unwrap_err();
-        assert_eq!(message.to_string(), format!("{LIST} has no program c"));
+        assert_eq!(message.to_string(), format!("{LIST} has no program or script c"));
         assert_eq!(message.help().unwrap().to_string(), "allowed: a");
+    }
+
+    #[test]
+    fn mistakes_in_a_script_are_named() {
+        let script = |rest: &str| format!("[[script]]\nname = \"s\"\n{rest}\n");
+        let good = script("packages = [\"dash\"]\ncommand = [\"/bin/dash\", \"/test/s.sh\"]");
+        let golden = golden(&good).unwrap();
+        assert_eq!(golden.subjects().iter().map(Subject::name).collect::<Vec<_>>(), ["a", "s"]);
+        assert_eq!(golden.packages().into_iter().collect::<Vec<_>>(), ["dash"]);
+        let message = |text: &str| super::tests::golden(text).unwrap_err().to_string();
+        assert!(message(&good.replace("\"s\"", "\"a\"")).ends_with("two entries have the name a"));
+        assert!(message(&good.replace("[\"dash\"]", "[]")).contains("the script s: `packages` is empty"));
+        assert!(message(&good.replace("\"/bin/dash\"", "\"dash\"")).contains("begin with the path of a program"));
+        assert!(message(&script("packages = [\"a\"]\ncommand = []")).contains("begin with the path of a program"));
+        for word in ["a b", "$x", "it's", ""] {
+            let text = message(&good.replace("/test/s.sh", word));
+            assert!(text.contains(&format!("the word {word:?} of `command` would have to be quoted")), "{text}");
+        }
+        assert!(message(&script("packages = [\"a\"]")).contains("missing field `command`"));
+        assert!(message(&good.replace("packages", "package")).contains("unknown field `package`"));
     }
 
     #[test]
@@ -233,8 +327,8 @@ mod tests {
         let path = Golden::path(&workspace, "a");
         workspace::write_file(&path, file("linux 6.1", &printed).as_bytes()).unwrap();
         assert_eq!(golden.expected(&workspace, "a").unwrap(), ["one", "two", "[exited with 7]"]);
-        assert_eq!(compare(&workspace, &golden.programs[0], &printed).unwrap(), None);
-        assert!(compare(&workspace, &golden.programs[0], &lines("one 2")).unwrap().is_some());
+        assert_eq!(compare(&workspace, "a", &printed).unwrap(), None);
+        assert!(compare(&workspace, "a", &lines("one 2")).unwrap().is_some());
         workspace::write_file(&path, b"one\n").unwrap();
         assert!(golden.expected(&workspace, "a").unwrap_err().to_string().contains("its first line"));
     }

@@ -1,33 +1,41 @@
-//! Linux itself beside Tench: Debian's kernel for this processor runs a static program in the same emulated machine.
+//! Linux itself beside Tench: Debian's kernel for this processor runs a program in the same emulated machine.
 //!
 //! ```text
-//! Debian's archive ─ debian ─ kernel ─┐
-//! tests/linux/peer/init.c ──┬─────────┴─ this module ─ lines, status
-//! a program, its arguments ─┴ initramfs                 │
-//! tests/linux/golden.toml ───────────────────── golden ─┼─ tests/linux/golden/NAME.txt
-//! tests/linux/costs.c ──────────────────────── figures ─┴─ lab/linux.json
+//! Debian's archive ─ apt ─┬ debian ─ kernel ─┐
+//! tests/linux/peer/init.c │ ──┬──────────────┴─ this module ─ lines, status
+//! a program, its arguments ───┼ initramfs                     │
+//! tests/linux/scripts ────┴ scripts (packages)                │
+//! tests/linux/golden.toml ─────────────────────────── golden ─┼─ tests/linux/golden/NAME.txt
+//! tests/linux/costs.c ────────────────────────────── figures ─┴─ lab/linux.json
 //! ```
 //! The machine counts instructions as all measured ones do, so that figures can be compared, and the same program
 //! prints the same in each run.
 
+mod apt;
 mod command;
 mod debian;
 pub mod figures;
 pub mod golden;
 mod initramfs;
+mod listing;
+mod packages;
+mod scripts;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use miette::{Result, miette};
+use miette::{IntoDiagnostic, Result, miette};
+use tench_linux_packed::Attributes;
 
 use crate::compile_c::{self, ForLinux};
+use crate::linux::{Content, Tree};
 use crate::prepare::{self, BootFiles};
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, Outcome, Patience};
 use crate::workspace::{self, Workspace};
+pub use apt::Missing;
 pub use command::run;
-pub use debian::Missing;
+use golden::{Script, Subject};
 
 /// The first process, which runs the program.
 const INIT: &str = "tests/linux/peer/init.c";
@@ -70,7 +78,7 @@ impl Peer {
     /// # Errors
     /// The archive or a tool that reads it cannot be had.
     pub fn new(workspace: &Workspace) -> Result<Peer> {
-        let directory = workspace.target.join("linux-peer");
+        let directory = directory(workspace);
         let kernel = debian::kernel(&directory)?;
         let init = compile_c::compile_for_linux(workspace, Path::new(INIT), &directory, ForLinux::STATIC)?;
         Ok(Peer {
@@ -84,17 +92,9 @@ impl Peer {
 
     /// Runs a program, which is put at `path` below the root of its files, with arguments after its name.
     pub fn run(&self, program: &Path, path: &str, arguments: &[String]) -> Result<Ran> {
-        let all = joined(path, arguments)?;
-        let program = workspace::read_file(program)?;
-        let ram_disk = initramfs::pack(&[("init", &self.init), (path, &program), ("arguments", &all)])?;
-        let files =
-            BootFiles { image: self.kernel.clone(), ram_disk: self.directory.join("initramfs"), from_host: Vec::new() };
-        workspace::write_file(&files.ram_disk, &ram_disk)?;
-        let machine = Machine { icount: true, semihosting: false, ..Machine::default() };
-        let mut command = machine.command(&files, Serial::Pipe);
-        command.args(["-rtc", CLOCK]);
-        command.arg("-append").arg(format!("{PARAMETERS} {}", self.parameters));
-        ran(&script::run(&mut command, &[], PATIENCE, |_| Vec::new())?)
+        let mut tree = Tree::default();
+        put(&mut tree, path, workspace::read_file(program)?)?;
+        self.boot(tree, path, arguments)
     }
 
     /// Compiles a program of `tests/linux` and runs it where Tench has it.
@@ -103,6 +103,50 @@ impl Peer {
         let program = compile_c::compile_for_linux(workspace, &source, &self.directory, ForLinux::STATIC)?;
         self.run(&program, &format!("{}/{name}", prepare::LINUX), arguments)
     }
+
+    /// Runs what `tests/linux/golden.toml` lists.
+    pub fn run_subject(&self, workspace: &Workspace, subject: &Subject) -> Result<Ran> {
+        match subject {
+            Subject::Program(program) => self.run_test(workspace, &program.name, &program.arguments),
+            Subject::Script(script) => {
+                let (program, arguments) = script.command.split_first().ok_or_else(|| miette!("no command"))?;
+                self.boot(script_files(workspace, script)?, program, arguments)
+            }
+        }
+    }
+
+    /// Boots with files, and runs the program at a path of theirs.
+    fn boot(&self, mut tree: Tree, path: &str, arguments: &[String]) -> Result<Ran> {
+        put(&mut tree, "init", self.init.clone())?;
+        put(&mut tree, "arguments", joined(path, arguments)?)?;
+        let files =
+            BootFiles { image: self.kernel.clone(), ram_disk: self.directory.join("initramfs"), from_host: Vec::new() };
+        workspace::write_file(&files.ram_disk, &initramfs::pack(&tree.entries())?)?;
+        let machine = Machine { icount: true, semihosting: false, ..Machine::default() };
+        let mut command = machine.command(&files, Serial::Pipe);
+        command.args(["-rtc", CLOCK]);
+        command.arg("-append").arg(format!("{PARAMETERS} {}", self.parameters));
+        ran(&script::run(&mut command, &[], PATIENCE, |_| Vec::new())?)
+    }
+}
+
+/// Returns the files of a script, with those of the packages that it names, which are fetched if they are not kept.
+///
+/// # Errors
+/// [`Missing`], if a package cannot be had; and mistakes in the lists.
+pub fn script_files(workspace: &Workspace, script: &Script) -> Result<Tree> {
+    scripts::tree(workspace, &directory(workspace), script)
+}
+
+/// Returns where everything is kept that comes from Debian's archive.
+fn directory(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("linux-peer")
+}
+
+/// Puts a file that can be executed at a path.
+fn put(tree: &mut Tree, path: &str, content: Vec<u8>) -> Result<()> {
+    let attributes = Attributes { permissions: 0o755, ..Attributes::default() };
+    tree.add(path.as_bytes(), attributes, Content::Regular(content)).into_diagnostic()
 }
 
 /// Returns the file that tells `init` what to run.

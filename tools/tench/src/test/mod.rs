@@ -18,7 +18,7 @@
 //! | `stack` | no stack of the kernels can overflow, on whichever path | [`stack`] |
 //! | `holders` | the capabilities of every process are those of the manual's table | [`authority`] |
 //! | `scenario/NAME` | a recorded session with the shell | [`scenario`] |
-//! | `linux/NAME` | a program for Linux prints what it prints there | [`linux`] |
+//! | `linux/NAME` | a program for Linux, or a script for Debian's, prints what it prints there | [`linux`] |
 //! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |
 //! | `host/long/NAME` | with `--long` only: long tests | [`host`] |
 //! | `host/long/fuzz/NAME` | with `--long` only: a fuzz target, for a minute | [`fuzz`] |
@@ -78,8 +78,8 @@ enum Test {
     Stack,
     Authority,
     Scenario(scenario::Scenario),
-    Linux(golden::Program),
-    LinuxPeer(golden::Program),
+    Linux(golden::Subject),
+    LinuxPeer(golden::Subject),
     Figures(&'static lab::Experiment),
     Long(host::Long),
     Fuzz(fuzz::Fuzz),
@@ -101,8 +101,8 @@ impl Test {
             Test::Stack => "stack".to_owned(),
             Test::Authority => "holders".to_owned(),
             Test::Scenario(scenario) => format!("scenario/{}", scenario.name),
-            Test::Linux(program) => format!("linux/{}", program.name),
-            Test::LinuxPeer(program) => format!("linux-peer/{}", program.name),
+            Test::Linux(subject) => format!("linux/{}", subject.name()),
+            Test::LinuxPeer(subject) => format!("linux-peer/{}", subject.name()),
             Test::Figures(experiment) => format!("lab/{}", experiment.name),
             Test::Long(long) => format!("host/long/{}", long.name),
             Test::Fuzz(fuzz) => fuzz.full_name(),
@@ -124,7 +124,7 @@ impl Test {
             Test::Resident => "what stays of the kernels after the boot",
             Test::Stack => "how deep the kernels' stacks can get",
             Test::Authority => "the capabilities of every process",
-            Test::LinuxPeer(_) => "a program on Linux again",
+            Test::LinuxPeer(_) => "a program or script on Linux again",
             Test::Long(long) => long.what,
             Test::Fuzz(_) => "a fuzz target, for a minute",
             Test::Mutants(_) => "the kernel with one mistake each, which a test must find",
@@ -235,6 +235,11 @@ impl Target<'_> {
         prepare::prepare(self.workspace, build, system, &self.label, &[], packed.as_deref())
     }
 
+    /// Writes the boot files of a system like [`prepare`](Self::prepare), with packed files for Linux programs.
+    pub fn prepare_packed(&self, build: &Build, system: &System, packed: &[u8]) -> Result<BootFiles> {
+        prepare::prepare(self.workspace, build, system, &self.label, &[], Some(packed))
+    }
+
     /// Writes programs that must be refused, and valid ones beside them; returns them as arguments for
     /// [`prepare`](Self::prepare).
     pub fn corpus(&self) -> Result<Vec<String>> {
@@ -277,8 +282,8 @@ fn run_one(test: &Test, target: &Target, bless: bool, report: &Report) {
         Test::Stack => stack::run(target, report),
         Test::Authority => authority::run(target, bless, report),
         Test::Scenario(scenario) => scenario.run(target, bless, report),
-        Test::Linux(program) => linux::run(target, program, report),
-        Test::LinuxPeer(program) => linux::run_on_linux(target, program, report),
+        Test::Linux(subject) => linux::run(target, subject, report),
+        Test::LinuxPeer(subject) => linux::run_on_linux(target, subject, report),
         Test::Figures(experiment) => figures::run(target, experiment, report),
         Test::Long(long) => host::run_long(target, long, report),
         Test::Fuzz(fuzz) => fuzz::run(target, *fuzz, report),
@@ -299,12 +304,12 @@ fn select(workspace: &Workspace, options: &TestOptions) -> Result<Vec<Test>> {
     tests.extend([Test::Seed, Test::Isolation, Test::Resident, Test::Stack, Test::Authority]);
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
     let golden = golden::Golden::load(workspace)?;
-    tests.extend(golden.programs().iter().cloned().map(Test::Linux));
+    tests.extend(golden.subjects().into_iter().filter(|one| options.long || !one.is_long()).map(Test::Linux));
     tests.extend(lab::EXPERIMENTS.iter().filter(|one| one.has_baseline(workspace)).map(Test::Figures));
     if options.long {
         tests.extend(host::Long::ALL.map(Test::Long));
         tests.extend(fuzz::Fuzz::ALL.map(Test::Fuzz));
-        tests.extend(golden.programs().iter().cloned().map(Test::LinuxPeer));
+        tests.extend(golden.subjects().into_iter().map(Test::LinuxPeer));
     }
     if let Some(filter) = &options.filter {
         tests.retain(|test| test.name().contains(filter.as_str()));
