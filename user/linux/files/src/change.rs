@@ -25,7 +25,8 @@ impl Tree {
     ///
     /// # Errors
     /// - `EEXIST`: there is one, or the path ends with `.` or `..`.
-    /// - `ENOENT`: the directory was removed; or a slash follows the name, which is not to be that of a directory.
+    /// - `ENOENT`: the directory was removed or is a generated one; or a slash follows the name, which is not to be
+    ///   that of a directory.
     pub fn make<H: Hardware>(
         &mut self,
         memory: &mut Memory<H>,
@@ -36,7 +37,8 @@ impl Tree {
         if !place.is_named() || place.entry()?.is_some() {
             return Err(Errno::EEXIST);
         }
-        if (place.slash && new != NewNode::Directory) || self.is_removed(place.parent) {
+        let is_removed = place.parent.is_generated() || self.is_removed(place.parent);
+        if (place.slash && new != NewNode::Directory) || is_removed {
             return Err(Errno::ENOENT);
         }
         let kind = match new {
@@ -95,17 +97,20 @@ impl Tree {
     /// Removes an entry that is not that of a directory.
     ///
     /// # Errors
-    /// `ENOENT`, `EISDIR`; `ENOTDIR` if a slash follows the name.
+    /// `ENOENT`, `EISDIR`; `ENOTDIR` if a slash follows the name; `EPERM` if it is a generated one.
     pub fn unlink<H: Hardware>(&mut self, memory: &mut Memory<H>, place: &Found) -> Result<(), Errno> {
         if !place.is_named() {
             return Err(Errno::EISDIR);
         }
         let node = place.existing()?;
-        if self.node(node).directory().is_some() {
+        if self.node(node).is_directory() {
             return Err(Errno::EISDIR);
         }
         if place.slash {
             return Err(Errno::ENOTDIR);
+        }
+        if node.is_generated() {
+            return Err(Errno::EPERM);
         }
         self.leave(place.parent, &place.name);
         self.end_if_unused(memory, node);
@@ -118,7 +123,8 @@ impl Tree {
     /// - `ENOENT`, `ENOTDIR`
     /// - `ENOTEMPTY`: it has entries, or the path ends with `..`.
     /// - `EINVAL`: the path ends with `.`.
-    /// - `EBUSY`: it is the root.
+    /// - `EBUSY`: it is the root, or generated directories begin there.
+    /// - `EPERM`: it lies in a generated directory.
     pub fn remove_directory<H: Hardware>(&mut self, memory: &mut Memory<H>, place: &Found) -> Result<(), Errno> {
         match &*place.name {
             b"" => return Err(Errno::EBUSY),
@@ -127,6 +133,9 @@ impl Tree {
             _ => {}
         }
         let node = place.existing()?;
+        if node.is_generated() && self.node(node).is_directory() {
+            return Err(if place.parent.is_generated() { Errno::EPERM } else { Errno::EBUSY });
+        }
         let directory = self.node(node).directory().ok_or(Errno::ENOTDIR)?;
         if !directory.is_empty() {
             return Err(Errno::ENOTEMPTY);
@@ -143,7 +152,8 @@ impl Tree {
     /// # Errors
     /// - `EEXIST`: there is one, or the path ends with `.` or `..`.
     /// - `ENOENT`: the directory was removed, the node has no entry any more, or a slash follows the name.
-    /// - `EPERM`: the node is a directory.
+    /// - `EPERM`: the node is a directory, or a generated one.
+    /// - `EXDEV`: either the node or the directory is a generated one.
     pub fn link(&mut self, node: NodeId, place: &Found) -> Result<(), Errno> {
         if !place.is_named() || place.entry()?.is_some() {
             return Err(Errno::EEXIST);
@@ -151,7 +161,10 @@ impl Tree {
         if place.slash || self.is_removed(place.parent) {
             return Err(Errno::ENOENT);
         }
-        if self.node(node).directory().is_some() {
+        if node.is_generated() != place.parent.is_generated() {
+            return Err(Errno::EXDEV);
+        }
+        if self.node(node).directory().is_some() || node.is_generated() {
             return Err(Errno::EPERM);
         }
         if self.node(node).links == 0 {
@@ -166,7 +179,8 @@ impl Tree {
     /// # Errors
     /// - `ENOENT`: there is no node with the old name; to be exchanged, none with the new one; or the new directory was
     ///   removed.
-    /// - `EBUSY`: one of the paths ends with `.` or `..`, or is the root.
+    /// - `EBUSY`: one of the paths ends with `.` or `..`, is the root, or generated directories begin there.
+    /// - `EPERM`, `EXDEV`: both directories are generated ones, or one of them is.
     /// - `EEXIST`: there is one with the new name, which is to be kept.
     /// - `EINVAL`: a directory would be moved into itself.
     /// - `ENOTEMPTY`: a directory with the new name has entries, or is above the old name.
@@ -185,6 +199,9 @@ impl Tree {
         if !to.is_named() {
             return Err(if how == Rename::KeepExisting { Errno::EEXIST } else { Errno::EBUSY });
         }
+        if from.parent.is_generated() != to.parent.is_generated() {
+            return Err(Errno::EXDEV);
+        }
         let node = from.existing()?;
         if to.entry()?.is_some() && how == Rename::KeepExisting {
             return Err(Errno::EEXIST);
@@ -194,6 +211,12 @@ impl Tree {
             if to.slash && self.node(other).directory().is_none() {
                 return Err(Errno::ENOTDIR);
             }
+        }
+        if from.parent.is_generated() {
+            return Err(if to.node.is_some() { Errno::EPERM } else { Errno::ENOENT });
+        }
+        if node.is_generated() || to.node.is_some_and(NodeId::is_generated) {
+            return Err(Errno::EBUSY);
         }
         let is_directory = self.node(node).directory().is_some();
         if !is_directory && (from.slash || (to.slash && how != Rename::Exchange)) {
@@ -261,6 +284,19 @@ impl Tree {
         let second = self.leave(to.parent, &to.name).ok_or(Errno::ENOENT)?;
         self.enter(to.parent, &to.name, first);
         self.enter(from.parent, &from.name, second);
+        Ok(())
+    }
+
+    /// Lets a name in the root lead to a generated directory.
+    ///
+    /// # Errors
+    /// `EEXIST` if something has the name.
+    pub fn enter_generated(&mut self, name: &[u8], directory: NodeId) -> Result<(), Errno> {
+        let root = self.node_mut(Tree::ROOT).directory_mut().ok_or(Errno::ENOTDIR)?;
+        if root.get(name).is_some() {
+            return Err(Errno::EEXIST);
+        }
+        root.insert(name, directory);
         Ok(())
     }
 

@@ -84,6 +84,11 @@ impl Directory {
         Some(node)
     }
 
+    /// Returns all names, with their nodes.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&[u8], NodeId)> {
+        self.names.iter().map(|(name, (_, node))| (&**name, *node))
+    }
+
     /// Returns all nodes with an entry here.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> {
         self.names.values().map(|(_, node)| *node)

@@ -1,7 +1,8 @@
 //! The files of Linux processes.
 //!
 //! A [`Tree`] has nodes: directories, regular files, symbolic links, devices. A regular file's contents are an
-//! [object](tench_linux_memory::Object), so that it can be mapped. [Paths](Tree::walk) lead to nodes.
+//! [object](tench_linux_memory::Object), so that it can be mapped. [Paths](Tree::walk) lead to nodes. An entry may also
+//! lead to a directory that is not in the tree, whose contents are [made up](Generated).
 //!
 //! Everything belongs to the super-user, as whom the programs run: permissions are recorded and shown, but forbid
 //! nothing.
@@ -14,6 +15,7 @@ extern crate alloc;
 
 mod change;
 mod directory;
+mod generated;
 mod node;
 mod open;
 mod path;
@@ -22,6 +24,7 @@ mod tree;
 
 pub use change::Rename;
 pub use directory::Entry;
+pub use generated::{Class, Generated, Nothing, Target};
 pub use node::{Attributes, Device, Kind, Node, NodeId, Time};
 pub use path::{Found, Last, MAX_NAME, MAX_PATH};
 pub use pipe::Pipe;

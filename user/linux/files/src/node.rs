@@ -6,11 +6,12 @@ use tench_linux_calls::numbers::file_type;
 use tench_linux_memory::ObjectId;
 
 use crate::directory::Directory;
+use crate::generated::Class;
 use crate::pipe::Pipe;
 
 /// Name of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub(crate) u32);
+pub struct NodeId(pub(crate) u64);
 
 /// A moment, counted from the beginning of 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +45,8 @@ pub enum Kind {
     Socket,
     /// Something without a name that is no file, with a number by which others know it.
     Special(u32),
+    /// A node that is not in the tree.
+    Generated(Class),
 }
 
 impl Kind {
@@ -58,6 +61,9 @@ impl Kind {
             Kind::Fifo(_) => file_type::FIFO,
             Kind::Socket => file_type::SOCKET,
             Kind::Special(_) => 0,
+            Kind::Generated(Class::Directory) => file_type::DIRECTORY,
+            Kind::Generated(Class::Link) => file_type::LINK,
+            Kind::Generated(Class::File) => file_type::REGULAR,
         }
     }
 }
@@ -108,7 +114,12 @@ impl Node {
         self.kind.file_type() | self.attributes.permissions
     }
 
-    /// Returns the directory, if the node is one.
+    /// Returns whether the node is a directory, of the tree or a generated one.
+    pub const fn is_directory(&self) -> bool {
+        matches!(self.kind, Kind::Directory(_) | Kind::Generated(Class::Directory))
+    }
+
+    /// Returns the directory, if the node is one of the tree.
     pub const fn directory(&self) -> Option<&Directory> {
         match &self.kind {
             Kind::Directory(directory) => Some(directory),

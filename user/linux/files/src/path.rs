@@ -1,9 +1,11 @@
 //! Paths.
 
 use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use crate::node::Kind;
+use crate::generated::{Class, Generated, Nothing, Target};
+use crate::node::{Kind, Node};
 use crate::{Errno, NodeId, Tree};
 
 /// The longest name in bytes.
@@ -43,7 +45,8 @@ impl Last {
 pub struct Found {
     /// The directory of the last name.
     pub parent: NodeId,
-    /// The last name, which may be too long for an entry; `.`, `..` or empty (the root) if the path ends so.
+    /// The last name, which may be too long for an entry; `.`, `..` or empty (the root, or the end of a generated link)
+    /// if the path ends so.
     pub name: Box<[u8]>,
     /// The node, if there is one.
     pub node: Option<NodeId>,
@@ -90,7 +93,22 @@ impl Rest {
     }
 }
 
+/// Where a link leads.
+enum Followed<'a> {
+    Path(&'a [u8]),
+    Generated(Target),
+}
+
 impl Tree {
+    /// Returns where a path leads from a directory, or from `root` if it begins with a slash. Generated directories are
+    /// empty.
+    ///
+    /// # Errors
+    /// Those of [`walk_with`](Self::walk_with).
+    pub fn walk(&self, root: NodeId, from: NodeId, path: &[u8], last: Last) -> Result<Found, Errno> {
+        self.walk_with(&Nothing, (root, from), path, last)
+    }
+
     /// Returns where a path leads from a directory, or from `root` if it begins with a slash.
     ///
     /// # Errors
@@ -98,7 +116,14 @@ impl Tree {
     /// - `ENOTDIR`: something on its way is no directory.
     /// - `ELOOP`: it leads through too many symbolic links.
     /// - `ENAMETOOLONG`: the path is too long, or a name that is not its last.
-    pub fn walk(&self, root: NodeId, from: NodeId, path: &[u8], last: Last) -> Result<Found, Errno> {
+    /// - Those of [`Generated`].
+    pub fn walk_with(
+        &self,
+        generated: &dyn Generated,
+        (root, from): (NodeId, NodeId),
+        path: &[u8],
+        last: Last,
+    ) -> Result<Found, Errno> {
         if path.is_empty() {
             return Err(Errno::ENOENT);
         }
@@ -109,26 +134,27 @@ impl Tree {
         let mut rest = Rest::of(path);
         let mut links = 0;
         while let Some(name) = rest.names.pop() {
-            let directory = self.node(here).directory().ok_or(Errno::ENOTDIR)?;
             let is_last = rest.names.is_empty();
-            // The last name is looked up by the caller, who may find something else to be wrong first.
-            if name.len() > MAX_NAME && !is_last {
-                return Err(Errno::ENAMETOOLONG);
-            }
-            let node = match &*name {
-                b"." => Some(here),
-                b".." if here == root => Some(root),
-                b".." => Some(directory.parent),
-                _ => directory.get(&name),
-            };
+            let node = self.step(generated, root, here, &name, is_last)?;
             if let Some(node) = node
-                && let Kind::Link(target) = &self.node(node).kind
                 && (!is_last || last.follows(rest.slash))
+                && let Some(target) = self.target(generated, node)?
             {
                 links += 1;
                 if links > MAX_LINKS {
                     return Err(Errno::ELOOP);
                 }
+                let target = match &target {
+                    Followed::Path(target) => *target,
+                    Followed::Generated(Target::Path(target)) => target,
+                    Followed::Generated(Target::Node(node)) if is_last => {
+                        return Ok(Found { parent: here, name: Box::default(), node: Some(*node), slash: rest.slash });
+                    }
+                    Followed::Generated(Target::Node(node)) => {
+                        here = *node;
+                        continue;
+                    }
+                };
                 if target.first() == Some(&b'/') {
                     here = root;
                 }
@@ -146,19 +172,115 @@ impl Tree {
         Ok(Found { parent: here, name: Box::default(), node: Some(here), slash: true })
     }
 
+    /// Returns the node with a name in a directory.
+    fn step(
+        &self,
+        generated: &dyn Generated,
+        root: NodeId,
+        here: NodeId,
+        name: &[u8],
+        is_last: bool,
+    ) -> Result<Option<NodeId>, Errno> {
+        let directory = match &self.node(here).kind {
+            Kind::Directory(directory) => Some(directory),
+            Kind::Generated(Class::Directory) => None,
+            _ => return Err(Errno::ENOTDIR),
+        };
+        // The last name is looked up by the caller, who may find something else to be wrong first.
+        if name.len() > MAX_NAME && !is_last {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        Ok(match (name, directory) {
+            (b".", _) => Some(here),
+            (b"..", _) if here == root => Some(root),
+            (b"..", Some(directory)) => Some(directory.parent),
+            (b"..", None) => Some(generated.parent(here)),
+            (_, Some(directory)) => directory.get(name),
+            (_, None) => generated.get(here, name)?,
+        })
+    }
+
+    /// Returns where a node leads, if it is a link.
+    fn target(&self, generated: &dyn Generated, node: NodeId) -> Result<Option<Followed<'_>>, Errno> {
+        Ok(match &self.node(node).kind {
+            Kind::Link(path) => Some(Followed::Path(path)),
+            Kind::Generated(Class::Link) => Some(Followed::Generated(generated.target(node)?)),
+            _ => None,
+        })
+    }
+
+    /// Returns the node to which a path leads. Generated directories are empty.
+    ///
+    /// # Errors
+    /// Those of [`find_with`](Self::find_with).
+    pub fn find(&self, places: (NodeId, NodeId), path: &[u8], last: Last) -> Result<NodeId, Errno> {
+        self.find_with(&Nothing, places, path, last)
+    }
+
     /// Returns the node to which a path leads.
     ///
     /// # Errors
     /// - `ENOENT`: there is none.
     /// - `ENOTDIR`: it is no directory, but a slash follows.
     /// - Those of [`walk`](Self::walk).
-    pub fn find(&self, (root, from): (NodeId, NodeId), path: &[u8], last: Last) -> Result<NodeId, Errno> {
-        let found = self.walk(root, from, path, last)?;
-        let node = found.existing()?;
-        if found.slash && self.node(node).directory().is_none() { Err(Errno::ENOTDIR) } else { Ok(node) }
+    pub fn find_with(
+        &self,
+        generated: &dyn Generated,
+        places: (NodeId, NodeId),
+        path: &[u8],
+        last: Last,
+    ) -> Result<NodeId, Errno> {
+        let found = self.walk_with(generated, places, path, last)?;
+        self.existing(&found)
     }
 
-    /// Returns the path of a directory, or `None` if it was removed or lies outside of `root`.
+    /// Returns the node that was found.
+    ///
+    /// # Errors
+    /// - `ENOENT`: there is none.
+    /// - `ENOTDIR`: it is no directory, but a slash follows.
+    pub fn existing(&self, found: &Found) -> Result<NodeId, Errno> {
+        let node = found.existing()?;
+        if found.slash && !self.node(node).is_directory() { Err(Errno::ENOTDIR) } else { Ok(node) }
+    }
+
+    /// Returns the path that a name in a directory of the tree has, or had. The directory need not exist any more; for
+    /// one that does not, returns nothing.
+    pub fn path_of_entry(&self, root: NodeId, parent: NodeId, name: &[u8]) -> Option<Vec<u8>> {
+        self.nodes.get(parent.0 as usize).and_then(Option::as_ref)?;
+        let mut path = self.path_of(root, parent)?;
+        if path.last() != Some(&b'/') {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name);
+        Some(path)
+    }
+
+    /// Returns one of the paths of each of these nodes that has one.
+    pub fn paths_of(&self, wanted: &BTreeSet<NodeId>) -> BTreeMap<NodeId, Vec<u8>> {
+        let mut paths = BTreeMap::new();
+        for (index, node) in self.nodes.iter().enumerate() {
+            let Some(directory) = node.as_ref().and_then(Node::directory) else { continue };
+            if paths.len() == wanted.len() {
+                break;
+            }
+            let found: Vec<_> = directory.named().filter(|(_, node)| wanted.contains(node)).collect();
+            for (name, node) in found {
+                if let Some(path) = self.path_of_entry(Tree::ROOT, NodeId(index as u64), name) {
+                    paths.insert(node, path);
+                }
+            }
+        }
+        paths
+    }
+
+    /// Returns whether an entry leads to a node. The directory need not exist any more.
+    pub fn leads_to(&self, parent: NodeId, name: &[u8], node: NodeId) -> bool {
+        let parent = self.nodes.get(parent.0 as usize).and_then(Option::as_ref);
+        parent.and_then(Node::directory).is_some_and(|directory| directory.get(name) == Some(node))
+    }
+
+    /// Returns the path of a directory of the tree, or `None` if it was removed or lies outside of `root`.
     pub fn path_of(&self, root: NodeId, directory: NodeId) -> Option<Vec<u8>> {
         let mut names = Vec::new();
         let mut here = directory;

@@ -2,9 +2,10 @@
 
 use alloc::vec::Vec;
 
-use tench_linux_memory::{Hardware, Memory};
+use tench_linux_memory::{Hardware, Memory, ObjectId};
 
 use crate::directory::Directory;
+use crate::generated::stand_in;
 use crate::node::{Attributes, Kind, Node, NodeId, Time};
 use crate::pipe::Pipe;
 
@@ -30,7 +31,7 @@ pub enum NewNode<'a> {
 /// All files and directories.
 #[derive(Debug)]
 pub struct Tree {
-    nodes: Vec<Option<Node>>,
+    pub(crate) nodes: Vec<Option<Node>>,
     unused: Vec<u32>,
     /// The present time, which is recorded for what happens.
     pub now: Time,
@@ -58,14 +59,17 @@ impl Tree {
     pub fn node(&self, id: NodeId) -> &Node {
         match self.nodes.get(id.0 as usize) {
             Some(Some(node)) => node,
-            _ => panic!("a node ended before its user"),
+            _ => match stand_in(id) {
+                Some(node) => node,
+                None => panic!("a node ended before its user"),
+            },
         }
     }
 
-    /// Returns a node, to be changed.
+    /// Returns a node of the tree, to be changed.
     ///
     /// # Panics
-    /// As [`node`](Self::node).
+    /// As [`node`](Self::node), and if the node is a generated one.
     pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
         match self.nodes.get_mut(id.0 as usize) {
             Some(Some(node)) => node,
@@ -75,7 +79,7 @@ impl Tree {
 
     /// Returns a node's number, as a program sees it.
     pub fn number(id: NodeId) -> u64 {
-        u64::from(id.0) + 1
+        id.number_of_generated().unwrap_or(id.0) + 1
     }
 
     /// Adds a node without an entry.
@@ -86,11 +90,11 @@ impl Tree {
         match self.unused.pop() {
             Some(index) => {
                 self.nodes[index as usize] = node;
-                NodeId(index)
+                NodeId(index.into())
             }
             None => {
                 self.nodes.push(node);
-                NodeId(self.nodes.len() as u32 - 1)
+                NodeId(self.nodes.len() as u64 - 1)
             }
         }
     }
@@ -111,20 +115,27 @@ impl Tree {
 
     /// Returns the pipe that a node is, to be changed.
     pub fn pipe_mut(&mut self, id: NodeId) -> Option<&mut Pipe> {
-        match &mut self.node_mut(id).kind {
-            Kind::Fifo(pipe) => Some(pipe),
+        match self.nodes.get_mut(id.0 as usize) {
+            Some(Some(Node { kind: Kind::Fifo(pipe), .. })) => Some(pipe),
             _ => None,
         }
     }
 
     /// Adds a user to a node, who keeps it even if it has no entry any more.
     pub fn share(&mut self, id: NodeId) {
-        self.node_mut(id).users += 1;
+        match self.nodes.get_mut(id.0 as usize) {
+            Some(Some(node)) => node.users += 1,
+            // Nobody counts the users of generated nodes.
+            _ => debug_assert!(id.is_generated(), "a node ended before its user"),
+        }
     }
 
     /// Removes a user from a node.
     pub fn release<H: Hardware>(&mut self, memory: &mut Memory<H>, id: NodeId) {
-        self.node_mut(id).users -= 1;
+        match self.nodes.get_mut(id.0 as usize) {
+            Some(Some(node)) => node.users -= 1,
+            _ => return debug_assert!(id.is_generated(), "a node ended before its user"),
+        }
         self.end_if_unused(memory, id);
     }
 
@@ -138,7 +149,7 @@ impl Tree {
             memory.objects.release(&mut memory.pool, object);
         }
         self.nodes[id.0 as usize] = None;
-        self.unused.push(id.0);
+        self.unused.push(id.0 as u32);
     }
 
     /// Records that a node's contents have changed.
@@ -146,6 +157,15 @@ impl Tree {
         let now = self.now;
         let attributes = &mut self.node_mut(id).attributes;
         (attributes.modified, attributes.changed) = (now, now);
+    }
+
+    /// Returns all regular files, with the objects that they consist of.
+    pub fn regular_files(&self) -> impl Iterator<Item = (NodeId, ObjectId)> {
+        let named = self.nodes.iter().enumerate();
+        named.filter_map(|(index, node)| match node.as_ref()?.kind {
+            Kind::Regular(object) => Some((NodeId(index as u64), object)),
+            _ => None,
+        })
     }
 
     /// Returns all nodes.
@@ -161,7 +181,7 @@ impl Tree {
         let mut links = alloc::vec![0; self.nodes.len()];
         for (index, node) in self.nodes.iter().enumerate() {
             let Some(directory) = node.as_ref().and_then(Node::directory) else { continue };
-            let own = NodeId(index as u32);
+            let own = NodeId(index as u64);
             if node.as_ref().is_some_and(|node| node.links == 0) {
                 if !directory.is_empty() {
                     return Err("a removed directory has entries");
@@ -169,7 +189,7 @@ impl Tree {
                 continue;
             }
             links[index] += 1;
-            for child in directory.nodes() {
+            for child in directory.nodes().filter(|child| !child.is_generated()) {
                 links[child.0 as usize] += 1;
                 if let Some(below) = self.node(child).directory() {
                     links[index] += 1;

@@ -41,7 +41,7 @@ pub use areas::{Area, Areas, Backing};
 pub use hardware::{Hardware, Rights};
 pub use objects::{Object, ObjectId, Objects};
 pub use pool::{Page, Pool};
-pub use space::{Access, Denied, MapRequest, Move, Placement, Space};
+pub use space::{Access, Denied, MapRequest, Move, Placement, Space, Usage};
 pub use tench_linux_calls::Errno;
 
 /// Size of a page in bytes.

@@ -27,7 +27,8 @@ pub struct Object {
 }
 
 impl Object {
-    fn page(&self, index: u64) -> Option<Page> {
+    /// Returns a page, if it was used.
+    pub fn page(&self, index: u64) -> Option<Page> {
         self.chunks.get(&(index / CHUNK))?[(index % CHUNK) as usize]
     }
 

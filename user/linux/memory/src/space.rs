@@ -3,8 +3,10 @@
 mod check;
 mod remap;
 mod transfer;
+mod usage;
 
 pub use remap::Move;
+pub use usage::Usage;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

@@ -11,6 +11,7 @@ use tench_linux_calls::{Memory as TracedMemory, Trace};
 use tench_linux_files::{Errno, MAX_PATH};
 use tench_linux_memory::{Memory, Space};
 
+use crate::generated::{View, Viewer};
 use crate::process::Processes;
 use crate::signals::frame::Interrupted;
 use crate::waiting::{Interruption, Key, Waiting};
@@ -128,6 +129,16 @@ impl<M: Machine> Caller<'_, M> {
     /// Returns what is known of the call that waits, to be changed.
     pub(crate) fn waiting_mut(&mut self) -> Option<&mut Waiting> {
         self.process.thread_mut().waiting.as_mut()
+    }
+
+    /// Returns who looks at generated files.
+    pub(crate) const fn viewer(&self) -> Viewer<'_, M> {
+        Viewer { own: Some(self.process), others: Some(self.others) }
+    }
+
+    /// Returns what generated directories contain.
+    pub(crate) const fn view(&self) -> View<'_, M> {
+        self.viewer().with(&self.system.descriptions)
     }
 
     /// Lets the call wait until something happens, at the longest until a time: it is made again then. Returns what the

@@ -1,5 +1,6 @@
 //! Open files, and the descriptors by which a process names them.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use tench_linux_calls::numbers::open;
@@ -11,6 +12,24 @@ pub const MAX_DESCRIPTORS: u32 = 1024;
 /// Name of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DescriptionId(u32);
+
+/// Where a file was found when it was opened. Neither need exist any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The directory.
+    pub directory: NodeId,
+    /// The name.
+    pub name: Box<[u8]>,
+}
+
+/// Contents of a generated file, from which an open file reads on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// All of them.
+    pub bytes: Box<[u8]>,
+    /// Position behind what was read last.
+    pub next: u64,
+}
 
 /// An open file. Descriptors that were duplicated or inherited share it, and with it the position.
 #[derive(Debug)]
@@ -25,6 +44,10 @@ pub struct Description {
     pub without_writers: Option<u32>,
     /// Number of entries of `epoll`s that watch it.
     pub watchers: u32,
+    /// Where it was found.
+    pub place: Option<Place>,
+    /// For a generated file: what was read last.
+    pub contents: Option<Contents>,
     users: u32,
 }
 
@@ -49,7 +72,9 @@ pub struct Descriptions {
 impl Descriptions {
     /// Adds an open file with one user. Its node has got a user for it.
     pub fn add(&mut self, node: NodeId, flags: u32) -> DescriptionId {
-        let new = Some(Description { node, flags, position: 0, without_writers: None, watchers: 0, users: 1 });
+        let (place, contents, watchers) = (None, None, 0);
+        let without_writers = None;
+        let new = Some(Description { node, flags, position: 0, without_writers, watchers, place, contents, users: 1 });
         let index = match self.all.iter().position(Option::is_none) {
             Some(index) => {
                 self.all[index] = new;
@@ -71,6 +96,26 @@ impl Descriptions {
         match self.all.get_mut(id.0 as usize) {
             Some(Some(description)) => description,
             _ => panic!("a file was closed before its user"),
+        }
+    }
+
+    /// Returns an open file, to be looked at.
+    ///
+    /// # Panics
+    /// As [`get`](Self::get).
+    pub fn find(&self, id: DescriptionId) -> &Description {
+        match self.all.get(id.0 as usize) {
+            Some(Some(description)) => description,
+            _ => panic!("a file was closed before its user"),
+        }
+    }
+
+    /// Lets the open files that were found at a place have another one, where their file is now.
+    pub fn move_place(&mut self, node: NodeId, old: &Place, new: &Place) {
+        for description in self.all.iter_mut().flatten() {
+            if description.node == node && description.place.as_ref() == Some(old) {
+                description.place = Some(new.clone());
+            }
         }
     }
 

@@ -14,6 +14,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use elf::abi::{EM_AARCH64, ET_DYN, ET_EXEC, PF_R, PF_W, PF_X, PT_INTERP, PT_LOAD};
 use elf::endian::LittleEndian;
@@ -28,13 +29,13 @@ use tench_linux_memory::{
 /// Address behind the last one that a process may use: Tench's programs have 47 bits.
 const END: u64 = 1 << 47;
 /// Addresses that a process may use.
-const LIMITS: core::ops::Range<u64> = 0x1_0000..END;
+const LIMITS: Range<u64> = 0x1_0000..END;
 /// Where the stack ends.
 const TOP: u64 = END - PAGE_SIZE;
 /// Bytes of the stack that are an area from the beginning; it grows.
 const STACK: u64 = 132 * 1024;
 /// Where areas without an address are put, below the largest stack.
-const ARENA: core::ops::Range<u64> = 0x1_0000..TOP - (64 << 20);
+const ARENA: Range<u64> = 0x1_0000..TOP - (64 << 20);
 /// Where a program that can be anywhere is put.
 const PROGRAM: u64 = 0x5555_5555_0000;
 /// The most bytes of arguments and environment, with their pointers.
@@ -51,6 +52,25 @@ pub struct Image<H: Hardware> {
     pub stack: u64,
     /// Address behind the program, where the heap begins.
     pub heap: u64,
+    /// Addresses of its parts.
+    pub layout: Layout,
+}
+
+/// Addresses of the parts of a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Code of the program's file.
+    pub code: Range<u64>,
+    /// Data of that file.
+    pub data: Range<u64>,
+    /// The stack pointer with which it begins.
+    pub stack: u64,
+    /// The strings of its arguments.
+    pub arguments: Range<u64>,
+    /// The strings of its environment.
+    pub environment: Range<u64>,
+    /// The auxiliary vector.
+    pub auxiliary: Range<u64>,
 }
 
 /// Everything with which a program is started.
@@ -91,6 +111,9 @@ struct Loaded {
     count: u16,
     /// Address behind the last segment.
     end: u64,
+    /// Addresses of code and of data.
+    code: Range<u64>,
+    data: Range<u64>,
     /// Path of the program that is to load the rest.
     interpreter: Option<Vec<u8>>,
 }
@@ -168,7 +191,17 @@ fn load<H: Hardware>(
         in_memory.map_or(0, |segment| base.wrapping_add(segment.p_vaddr).wrapping_add(table - segment.p_offset));
     let interpreter = interpreter(memory, object, &segments)?;
     let entry = base.wrapping_add(header.e_entry);
-    Ok(Loaded { base, entry, program_headers, count: header.e_phnum, end: base.wrapping_add(last), interpreter })
+    let end = base.wrapping_add(last);
+    let (code, data) = (extent(&segments, base, PF_X), extent(&segments, base, PF_W));
+    Ok(Loaded { base, entry, program_headers, count: header.e_phnum, end, code, data, interpreter })
+}
+
+/// Returns the addresses of the contents of all segments with a flag.
+fn extent(segments: &[ProgramHeader], base: u64, flag: u32) -> Range<u64> {
+    let all = || segments.iter().filter(|segment| segment.p_type == PT_LOAD && segment.p_flags & flag != 0);
+    let start = all().map(|segment| segment.p_vaddr).min().unwrap_or(0);
+    let end = all().map(|segment| segment.p_vaddr.saturating_add(segment.p_filesz)).max().unwrap_or(start);
+    base.wrapping_add(start)..base.wrapping_add(end)
 }
 
 /// Returns the path of the program that is to load the rest of a file, if the file names one.
@@ -266,7 +299,7 @@ mod auxiliary {
 }
 
 /// Features of the processor that programs may use: floating point, vectors, AES, SHA-1 and SHA-2, CRC-32.
-const FEATURES: u64 = 0b1111_1011;
+pub(crate) const FEATURES: u64 = 0b1111_1011;
 
 impl<H: Hardware> Image<H> {
     /// Loads a program from a file. `open` returns the contents of the program that loads the rest, if the file names
@@ -286,7 +319,7 @@ impl<H: Hardware> Image<H> {
         header(memory, object)?;
         let mut space = Space::new(memory, LIMITS, ARENA)?;
         match Image::fill(memory, &mut space, object, start, open) {
-            Ok((entry, stack, heap)) => Ok(Image { space, entry, stack, heap }),
+            Ok((entry, heap, layout)) => Ok(Image { space, entry, stack: layout.stack, heap, layout }),
             Err(error) => {
                 space.end(memory);
                 Err(error)
@@ -300,7 +333,7 @@ impl<H: Hardware> Image<H> {
         object: ObjectId,
         start: &Start<'_>,
         open: impl FnOnce(&[u8]) -> Result<ObjectId, Errno>,
-    ) -> Result<(u64, u64, u64), Errno> {
+    ) -> Result<(u64, u64, Layout), Errno> {
         let program = load(memory, space, object, Some(PROGRAM))?;
         let loader = match &program.interpreter {
             Some(path) => {
@@ -329,19 +362,46 @@ impl<H: Hardware> Image<H> {
             ..request
         };
         space.map(memory, &trampoline)?;
-        let stack = fill_stack(memory, space, &program, loader.as_ref(), start)?;
-        Ok((loader.map_or(program.entry, |loader| loader.entry), stack, program.end))
+        let layout = fill_stack(memory, space, &program, loader.as_ref(), start)?;
+        Ok((loader.map_or(program.entry, |loader| loader.entry), program.end, layout))
     }
 }
 
-/// Writes what a program finds on its stack. Returns the stack pointer.
+/// Returns the auxiliary vector of a program. The addresses are those of random bytes, of the file's name and of the
+/// platform's.
+fn auxiliary_vector(program: &Loaded, loader: Option<&Loaded>, [random, name, platform]: [u64; 3]) -> [(u64, u64); 20] {
+    [
+        (auxiliary::CAPABILITIES, FEATURES),
+        (auxiliary::PAGE_SIZE, PAGE_SIZE),
+        (auxiliary::CLOCK_TICKS, 100),
+        (auxiliary::PROGRAM_HEADERS, program.program_headers),
+        (auxiliary::PROGRAM_HEADER_SIZE, SEGMENT_SIZE as u64),
+        (auxiliary::PROGRAM_HEADER_COUNT, program.count.into()),
+        (auxiliary::BASE, loader.map_or(0, |loader| loader.base)),
+        (auxiliary::FLAGS, 0),
+        (auxiliary::ENTRY, program.entry),
+        (auxiliary::USER, 0),
+        (auxiliary::EFFECTIVE_USER, 0),
+        (auxiliary::GROUP, 0),
+        (auxiliary::EFFECTIVE_GROUP, 0),
+        (auxiliary::SECURE, 0),
+        (auxiliary::RANDOM, random),
+        (auxiliary::CAPABILITIES_2, 0),
+        (auxiliary::FILE_NAME, name),
+        (auxiliary::PLATFORM, platform),
+        (auxiliary::MIN_SIGNAL_STACK, 4720),
+        (auxiliary::NULL, 0),
+    ]
+}
+
+/// Writes what a program finds on its stack. Returns where that is.
 fn fill_stack<H: Hardware>(
     memory: &mut Memory<H>,
     space: &mut Space<H>,
     program: &Loaded,
     loader: Option<&Loaded>,
     start: &Start<'_>,
-) -> Result<u64, Errno> {
+) -> Result<Layout, Errno> {
     let mut strings = Vec::new();
     let mut push = |string: &[u8]| {
         let offset = strings.len() as u64;
@@ -361,31 +421,19 @@ fn fill_stack<H: Hardware>(
     words.push(0);
     words.extend(environment.iter().map(|offset| bottom + offset));
     words.push(0);
-    let pairs = [
-        (auxiliary::CAPABILITIES, FEATURES),
-        (auxiliary::PAGE_SIZE, PAGE_SIZE),
-        (auxiliary::CLOCK_TICKS, 100),
-        (auxiliary::PROGRAM_HEADERS, program.program_headers),
-        (auxiliary::PROGRAM_HEADER_SIZE, SEGMENT_SIZE as u64),
-        (auxiliary::PROGRAM_HEADER_COUNT, program.count.into()),
-        (auxiliary::BASE, loader.map_or(0, |loader| loader.base)),
-        (auxiliary::FLAGS, 0),
-        (auxiliary::ENTRY, program.entry),
-        (auxiliary::USER, 0),
-        (auxiliary::EFFECTIVE_USER, 0),
-        (auxiliary::GROUP, 0),
-        (auxiliary::EFFECTIVE_GROUP, 0),
-        (auxiliary::SECURE, 0),
-        (auxiliary::RANDOM, bottom + random),
-        (auxiliary::CAPABILITIES_2, 0),
-        (auxiliary::FILE_NAME, bottom + name),
-        (auxiliary::PLATFORM, bottom + platform),
-        (auxiliary::MIN_SIGNAL_STACK, 4720),
-        (auxiliary::NULL, 0),
-    ];
+    let strings_at = [random, name, platform].map(|offset| bottom + offset);
+    let pairs = auxiliary_vector(program, loader, strings_at);
     words.extend(pairs.iter().flat_map(|(kind, value)| [*kind, *value]));
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let stack = (bottom - bytes.len() as u64) & !15;
     let written = space.write(memory, stack, &bytes) + space.write(memory, bottom, &strings);
-    if written < bytes.len() + strings.len() { Err(Errno::ENOMEM) } else { Ok(stack) }
+    if written < bytes.len() + strings.len() {
+        return Err(Errno::ENOMEM);
+    }
+    let auxiliary = stack + (bytes.len() - 16 * pairs.len()) as u64..stack + bytes.len() as u64;
+    // The environment's strings lie behind those of the arguments, and the file's name behind them.
+    let middle = bottom + environment.first().unwrap_or(&name);
+    let (arguments, environment) = (bottom..middle, middle..bottom + name);
+    let (code, data) = (program.code.clone(), program.data.clone());
+    Ok(Layout { code, data, stack, arguments, environment, auxiliary })
 }

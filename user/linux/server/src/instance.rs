@@ -85,10 +85,11 @@ impl<M: Machine> Instance<M> {
         let mut descriptors = Descriptors::default();
         self.system.open_streams(&mut descriptors)?;
         self.system.tree.share(Tree::ROOT);
-        let Image { space, entry, stack, heap } = image;
+        let Image { space, entry, stack, heap, layout } = image;
         let space = self.system.spaces.add(Used::new(space, heap));
         let mut process = Process::new(thread, space, descriptors);
         process.set_program(&path);
+        (process.layout, process.started) = (layout, self.system.tree.now);
         self.run(Box::new(process), &first_registers(entry, stack));
         Ok(())
     }

@@ -17,6 +17,7 @@ pub mod devices;
 pub mod epoll;
 pub mod exec;
 pub mod futexes;
+mod generated;
 mod instance;
 pub mod options;
 pub mod packed;

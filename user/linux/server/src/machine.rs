@@ -364,6 +364,10 @@ impl Machine for Kernel {
         uptime()
     }
 
+    fn frequency(&self) -> u64 {
+        time::frequency()
+    }
+
     fn realtime(&self) -> Duration {
         uptime()
     }

@@ -27,7 +27,7 @@ struct Place {
 
 impl<M: Machine> System<M> {
     /// Adds packed files to those that the system has already. A directory is joined with the one that is there, an
-    /// empty one gives way to something else, and the system's devices stay.
+    /// empty one gives way to something else, and the system's devices, links and generated directories stay.
     ///
     /// # Errors
     /// Names the first file that cannot be added.
@@ -57,7 +57,8 @@ impl<M: Machine> System<M> {
         let mut place = tree.walk(Tree::ROOT, last.node, name, Last::Name)?;
         if let Some(node) = place.entry()? {
             match (&tree.node(node).kind, entry.kind) {
-                (NodeKind::Directory(_), Kind::Directory) | (NodeKind::Character(_), _) => return Ok(()),
+                (NodeKind::Directory(_), Kind::Directory) => return Ok(()),
+                (NodeKind::Character(_) | NodeKind::Link(_) | NodeKind::Generated(_), _) => return Ok(()),
                 _ => tree.remove_directory(memory, &place)?,
             }
             place.node = None;
@@ -101,6 +102,9 @@ pub fn from_root(path: &[u8]) -> Vec<u8> {
 
 fn set_attributes(tree: &mut Tree, node: NodeId, attributes: &Attributes) {
     let time = Time { seconds: attributes.modified, nanoseconds: 0 };
+    if node.is_generated() {
+        return;
+    }
     let recorded = &mut tree.node_mut(node).attributes;
     recorded.permissions = attributes.permissions;
     (recorded.user, recorded.group) = (attributes.user, attributes.group);

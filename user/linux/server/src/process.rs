@@ -8,10 +8,11 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tench_linux_files::{NodeId, Tree};
+use tench_linux_files::{NodeId, Time, Tree};
 
 use crate::Machine;
 use crate::descriptors::Descriptors;
+use crate::exec::Layout;
 use crate::instance::FIRST;
 use crate::signals::{Info, Signals};
 use crate::spaces::SpaceId;
@@ -149,8 +150,18 @@ pub struct Process<M: Machine> {
     pub used: Duration,
     /// How long those of its children, and theirs, have run of whose end it has learnt.
     pub children_used: Duration,
+    /// The name that its first thread had at the process's end.
+    pub last_name: [u8; 16],
     /// Path of its program.
     pub program: Vec<u8>,
+    /// Where the parts of its program are.
+    pub layout: Layout,
+    /// When it was made.
+    pub started: Time,
+    /// How often numbers had begun anew when it was made: who has had its number before has another one.
+    pub round: u16,
+    /// How much sooner it is to be ended than others if there is no memory. Nothing depends on it.
+    pub score_adjustment: i16,
 }
 
 impl<M: Machine> Process<M> {
@@ -180,7 +191,12 @@ impl<M: Machine> Process<M> {
             next_timer: 0,
             used: Duration::ZERO,
             children_used: Duration::ZERO,
+            last_name: [0; 16],
             program: Vec::new(),
+            layout: Layout::default(),
+            started: Time::default(),
+            round: 0,
+            score_adjustment: 0,
         }
     }
 
@@ -192,6 +208,16 @@ impl<M: Machine> Process<M> {
     /// Returns the thread that is being served, to be changed.
     pub fn thread_mut(&mut self) -> &mut Thread<M> {
         &mut self.threads[self.present]
+    }
+
+    /// Returns a thread, if it exists.
+    pub fn thread_of(&self, thread: u32) -> Option<&Thread<M>> {
+        self.index_of(thread).ok().map(|index| &*self.threads[index])
+    }
+
+    /// Returns the name of a thread; of one that does not exist any more, the last name of the process.
+    pub fn name_of(&self, thread: u32) -> &[u8; 16] {
+        self.thread_of(thread).map_or(&self.last_name, |thread| &thread.name)
     }
 
     /// Returns the index of a thread, or where one with this number belongs.
@@ -223,6 +249,11 @@ impl<M: Machine> Process<M> {
     }
 }
 
+/// Returns the name without the zeros behind it.
+pub(crate) fn trimmed(name: &[u8; 16]) -> &[u8] {
+    name.split(|byte| *byte == 0).next().unwrap_or(&[])
+}
+
 /// All processes of an instance, but the one whose call is being served.
 #[derive(Debug)]
 pub struct Processes<M: Machine> {
@@ -231,17 +262,19 @@ pub struct Processes<M: Machine> {
     owners: BTreeMap<u32, u32>,
     /// The number that was given away last.
     last: u32,
+    /// How often numbers have begun anew.
+    round: u16,
 }
 
 impl<M: Machine> Processes<M> {
     /// The highest number of a process.
     const MAX: u32 = 32_767;
     /// The most processes and threads at once.
-    const MAX_COUNT: usize = 8192;
+    pub(crate) const MAX_COUNT: usize = 8192;
 
     /// Returns no processes.
     pub const fn new() -> Processes<M> {
-        Processes { all: BTreeMap::new(), owners: BTreeMap::new(), last: FIRST }
+        Processes { all: BTreeMap::new(), owners: BTreeMap::new(), last: FIRST, round: 0 }
     }
 
     /// Returns the next free number, which no process, thread, group or session has, if there may be a further process
@@ -256,8 +289,21 @@ impl<M: Machine> Processes<M> {
             let is_used = self.all.contains_key(id) || self.owners.contains_key(id);
             !is_used && !self.iter().any(names) && !names(own)
         })?;
+        if id <= self.last {
+            self.round = self.round.wrapping_add(1);
+        }
         self.last = id;
         Some(id)
+    }
+
+    /// Returns how often numbers have begun anew.
+    pub const fn round(&self) -> u16 {
+        self.round
+    }
+
+    /// Returns how many processes were made, if no number was left out, and the number of the last.
+    pub fn made(&self) -> (u64, u32) {
+        (u64::from(self.round) * u64::from(Processes::<M>::MAX) + u64::from(self.last), self.last)
     }
 
     /// Takes a process to serve its call. Its number stays its own.

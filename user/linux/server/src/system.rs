@@ -29,6 +29,9 @@ pub trait Machine: Threads {
     /// Returns the time since the machine started.
     fn monotonic(&self) -> Duration;
 
+    /// Returns how often per second the processor's counter ticks.
+    fn frequency(&self) -> u64;
+
     /// Returns the time since the beginning of 1970.
     fn realtime(&self) -> Duration;
 
@@ -86,6 +89,8 @@ pub struct System<M: Machine> {
     pub(crate) buffer: Vec<u8>,
     /// Processes that wait, and for what.
     pub waiters: Waiters,
+    /// Random bytes that stay as long as the instance, once somebody has asked for them.
+    pub(crate) start_identifier: Option<[u8; 16]>,
     /// Processes for which signals have come.
     pub(crate) signalled: VecDeque<u32>,
 }
@@ -115,6 +120,7 @@ impl<M: Machine> System<M> {
             specials: Specials::default(),
             buffer: Vec::new(),
             waiters: Waiters::default(),
+            start_identifier: None,
             signalled: VecDeque::new(),
         };
         system.update_time();
@@ -125,6 +131,7 @@ impl<M: Machine> System<M> {
             let place = system.tree.walk(Tree::ROOT, Tree::ROOT, path, tench_linux_files::Last::Name)?;
             system.tree.make(&mut system.memory, &place, NewNode::Character(*device), 0o666)?;
         }
+        system.add_generated()?;
         Ok(system)
     }
 

@@ -23,13 +23,21 @@ const ADDRESSES: [u64; 12] =
     [0, 1, 8, 0x20_0000, 0x20_1000, 0x20_1ff8, 0x20_5ff9, 0x20_6000, 0x7fff_ffff_e000, 1 << 47, u64::MAX - 7, u64::MAX];
 
 /// Paths that lie in the program's data.
-const PATHS: [(u64, &[u8]); 6] = [
+const PATHS: [(u64, &[u8]); 14] = [
     (0x20_1100, b"/tmp/a\0"),
     (0x20_1110, b"b\0"),
     (0x20_1120, b"/dev/zero\0"),
     (0x20_1130, b"/bin/program\0"),
     (0x20_1140, b"..\0"),
     (0x20_1150, b"/tmp/a/c\0"),
+    (0x20_1160, b"/proc/self/fd\0"),
+    (0x20_1170, b"/proc/self/fd/3\0"),
+    (0x20_1190, b"/proc/self/comm\0"),
+    (0x20_11a0, b"/proc/3/maps\0"),
+    (0x20_11b0, b"/proc/self/exe\0"),
+    (0x20_11c0, b"/proc\0"),
+    (0x20_11d0, b"/proc/2/cwd\0"),
+    (0x20_11e0, b"status\0"),
 ];
 
 fn argument(random: &mut Random) -> u64 {

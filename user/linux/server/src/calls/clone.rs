@@ -157,6 +157,10 @@ impl<M: Machine> Caller<'_, M> {
             mask: own.mask,
             signals: own.signals.inherited(),
             program: own.program.clone(),
+            layout: own.layout.clone(),
+            started: self.system.tree.now,
+            round: self.others.round(),
+            score_adjustment: own.score_adjustment,
             ..Process::new(thread, space, descriptors)
         };
         self.others.put(Box::new(child));

@@ -5,7 +5,7 @@ use tench_linux_files::{Errno, Kind, Pipe};
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
-use crate::descriptors::{DescriptionId, Descriptor};
+use crate::descriptors::{DescriptionId, Descriptor, Place};
 
 /// A file may be longer than 2 GiB. Programs of 64 bits always get this flag.
 const LARGE: u32 = open::LARGEFILE;
@@ -46,7 +46,8 @@ impl<M: Machine> Caller<'_, M> {
         let (from, path) = self.path(directory, path)?;
         let permissions = mode as u32 & 0o7777 & !self.process.mask;
         let places = (tench_linux_files::Tree::ROOT, from);
-        let node = self.system.tree.open(&mut self.system.memory, places, &path, flags, permissions)?;
+        let found = self.system.tree.walk_to_open(&self.view(), places, &path, flags)?;
+        let node = self.system.tree.open_found(&mut self.system.memory, &found, flags, permissions)?;
         let is_path = flags & open::PATH != 0;
         let kept = if is_path { flags } else { flags | LARGE } & !MOMENTARY;
         let description = match self.system.tree.node(node).kind {
@@ -55,8 +56,16 @@ impl<M: Machine> Caller<'_, M> {
                 self.set_length(node, 0)?;
                 self.system.open(node, kept)
             }
+            Kind::Generated(_) => {
+                self.may_open_generated(node, kept)?;
+                self.system.open(node, kept)
+            }
             _ => self.system.open(node, kept),
         };
+        if found.is_named() {
+            let place = Place { directory: found.parent, name: found.name };
+            self.system.descriptions.get(description).place = Some(place);
+        }
         self.add_descriptor(Descriptor { description, closes_on_exec }, 0)
     }
 

@@ -3,13 +3,42 @@
 use alloc::vec::Vec;
 
 use tench_linux_calls::numbers::{AT_FDCWD, file_type};
-use tench_linux_files::{Errno, Last, NodeId, Tree};
+use tench_linux_files::{Entry, Errno, Last, NodeId, Tree};
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
 
 /// Bytes of a directory's entry before the name.
 const ENTRY_HEAD: usize = 19;
+
+/// Records of entries, as programs read them.
+struct Records {
+    bytes: Vec<u8>,
+    /// The most bytes.
+    most: u64,
+    /// There was no room for an entry.
+    is_full: bool,
+}
+
+impl Records {
+    /// Adds an entry for a file of a type, if there is room.
+    fn add(&mut self, entry: Entry<'_>, kind: u32) -> bool {
+        let records = &mut self.bytes;
+        let size = (ENTRY_HEAD + entry.name.len() + 1).next_multiple_of(8);
+        if (records.len() + size) as u64 > self.most {
+            self.is_full = true;
+            return false;
+        }
+        let end = records.len() + size;
+        records.extend_from_slice(&Tree::number(entry.node).to_le_bytes());
+        records.extend_from_slice(&entry.next.to_le_bytes());
+        records.extend_from_slice(&(size as u16).to_le_bytes());
+        records.push((kind / file_type::FIFO) as u8);
+        records.extend_from_slice(entry.name);
+        records.resize(end, 0);
+        true
+    }
+}
 
 impl<M: Machine> Caller<'_, M> {
     /// Changes the working directory.
@@ -26,8 +55,11 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     fn change_directory(&mut self, node: NodeId) -> Result {
-        if self.system.tree.node(node).directory().is_none() {
+        if !self.system.tree.node(node).is_directory() {
             return Err(Errno::ENOTDIR);
+        }
+        if node.is_generated() && self.generated_path(node).is_none() {
+            return Err(Errno::ESRCH);
         }
         self.system.tree.share(node);
         let old = core::mem::replace(&mut self.process.directory, node);
@@ -37,7 +69,12 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Reads the path of the working directory. Returns its length with the zero at its end.
     pub fn getcwd(&mut self, into: u64, length: u64) -> Result {
-        let mut path = self.system.tree.path_of(Tree::ROOT, self.process.directory).ok_or(Errno::ENOENT)?;
+        let directory = self.process.directory;
+        let path = match directory.is_generated() {
+            true => self.generated_path(directory),
+            false => self.system.tree.path_of(Tree::ROOT, directory),
+        };
+        let mut path = path.ok_or(Errno::ENOENT)?;
         path.push(0);
         if (path.len() as u64) > length {
             return Err(Errno::ERANGE);
@@ -54,25 +91,26 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EBADF);
         }
         let (node, mut position) = (open_file.node, open_file.position);
-        let directory = self.system.tree.node(node).directory().ok_or(Errno::ENOTDIR)?;
-        let mut records = Vec::new();
-        let mut is_full = false;
-        for entry in directory.entries(node, position) {
-            let size = (ENTRY_HEAD + entry.name.len() + 1).next_multiple_of(8);
-            if (records.len() + size) as u64 > u64::from(length as u32) {
-                is_full = true;
-                break;
+        let mut records = Records { bytes: Vec::new(), most: u64::from(length as u32), is_full: false };
+        let kind = |node| self.system.tree.node(node).kind.file_type();
+        if node.is_generated() {
+            for entry in self.view().entries(node, position)? {
+                let next = entry.position + 1;
+                if !records.add(Entry { next, name: &entry.name, node: entry.node }, kind(entry.node)) {
+                    break;
+                }
+                position = next;
             }
-            let kind = self.system.tree.node(entry.node).kind.file_type();
-            let end = records.len() + size;
-            records.extend_from_slice(&Tree::number(entry.node).to_le_bytes());
-            records.extend_from_slice(&entry.next.to_le_bytes());
-            records.extend_from_slice(&(size as u16).to_le_bytes());
-            records.push((kind / file_type::FIFO) as u8);
-            records.extend_from_slice(entry.name);
-            records.resize(end, 0);
-            position = entry.next;
+        } else {
+            let directory = self.system.tree.node(node).directory().ok_or(Errno::ENOTDIR)?;
+            for entry in directory.entries(node, position) {
+                if !records.add(entry, kind(entry.node)) {
+                    break;
+                }
+                position = entry.next;
+            }
         }
+        let Records { bytes: records, is_full, .. } = records;
         if records.is_empty() && is_full {
             return Err(Errno::EINVAL);
         }

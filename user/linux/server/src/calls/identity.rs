@@ -11,6 +11,29 @@ use crate::descriptors::MAX_DESCRIPTORS;
 /// Length of a string in the description of the system.
 const UNAME: usize = 65;
 
+/// Number of the limit of descriptors.
+const DESCRIPTORS: u64 = 7;
+
+/// Returns a limit, and how far it can be raised, of a process that may have so many descriptors.
+pub(crate) const fn limits_of(resource: u64, descriptors: u32) -> Option<[u64; 2]> {
+    const STACK: u64 = 3;
+    const CORE: u64 = 4;
+    const MEMORY_LOCK: u64 = 8;
+    Some(match resource {
+        STACK => [8 << 20, u64::MAX],
+        CORE => [0, u64::MAX],
+        DESCRIPTORS => [descriptors as u64, 1 << 20],
+        MEMORY_LOCK => [8 << 20, 8 << 20],
+        0..16 => [u64::MAX, u64::MAX],
+        _ => return None,
+    })
+}
+
+/// Returns the description of the system: its type, name, release, version, machine and domain.
+pub(crate) const fn system_name() -> [&'static str; 6] {
+    ["Linux", "tench", "6.1.0", "#1 SMP Tench", "aarch64", "(none)"]
+}
+
 impl<M: Machine> Caller<'_, M> {
     /// Reads the numbers of the user or group three times: all are the super-user's.
     pub fn read_super_user(&mut self, into: [u64; 3]) -> Result {
@@ -25,22 +48,10 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Reads and sets a limit.
     pub fn prlimit64(&mut self, process: u64, resource: u64, new: u64, old: u64) -> Result {
-        const STACK: u64 = 3;
-        const CORE: u64 = 4;
-        const DESCRIPTORS: u64 = 7;
-        const MEMORY_LOCK: u64 = 8;
         if process != 0 && process != u64::from(self.process.id) {
             return Err(Errno::ESRCH);
         }
-        let limit = [self.process.descriptors.limit.into(), 1 << 20];
-        let limits = match resource {
-            STACK => [8 << 20, u64::MAX],
-            CORE => [0, u64::MAX],
-            DESCRIPTORS => limit,
-            MEMORY_LOCK => [8 << 20, 8 << 20],
-            0..16 => [u64::MAX, u64::MAX],
-            _ => return Err(Errno::EINVAL),
-        };
+        let limits = limits_of(resource, self.process.descriptors.limit).ok_or(Errno::EINVAL)?;
         if new != 0 {
             let record: [u8; 16] = self.read_record(new)?;
             let current = tench_linux_calls::records::u64_at(&record, 0);
@@ -97,7 +108,7 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Reads the description of the system.
     pub fn uname(&mut self, into: u64) -> Result {
-        let texts = ["Linux", "tench", "6.1.0", "#1 SMP Tench", "aarch64", "(none)"];
+        let texts = system_name();
         let mut record = vec![0; UNAME * texts.len()];
         for (text, field) in texts.iter().zip(record.chunks_exact_mut(UNAME)) {
             field[..text.len()].copy_from_slice(text.as_bytes());

@@ -25,7 +25,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         let node = self.find(AT_FDCWD as u64, path, Last::Follow)?;
-        if self.system.tree.node(node).directory().is_some() {
+        if self.system.tree.node(node).is_directory() {
             return Err(Errno::EISDIR);
         }
         self.set_length(node, length)

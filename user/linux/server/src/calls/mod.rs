@@ -28,6 +28,8 @@ mod usage;
 use tench_linux_calls::numbers::schedule;
 use tench_linux_calls::{Errno, Sysno};
 
+pub(crate) use identity::{limits_of, system_name};
+pub(crate) use status::DEVICE;
 pub(crate) use time::record as time_record;
 
 use crate::Machine;

@@ -2,22 +2,17 @@
 
 use alloc::vec::Vec;
 
-use tench_linux_calls::numbers::{AT_FDCWD, at, file_type};
+use tench_linux_calls::numbers::{AT_FDCWD, at, file_type, open};
 use tench_linux_files::{Device, Errno, Found, Last, NewNode, NodeId, Rename, Tree};
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
-
-/// The path of a process's own program. It is the only one below `/proc`.
-const OWN_PROGRAM: &[u8] = b"/proc/self/exe";
+use crate::descriptors::Place;
 
 impl<M: Machine> Caller<'_, M> {
     /// Reads a path. Returns the directory from which it leads, too.
     pub(crate) fn path(&mut self, directory: u64, path: u64) -> Result<(NodeId, Vec<u8>)> {
-        let mut path = self.read_path(path)?;
-        if path == OWN_PROGRAM {
-            path.clone_from(&self.process.program);
-        }
+        let path = self.read_path(path)?;
         let from = if path.first() == Some(&b'/') { Tree::ROOT } else { self.directory(directory, path.is_empty())? };
         Ok((from, path))
     }
@@ -29,13 +24,13 @@ impl<M: Machine> Caller<'_, M> {
         }
         let description = self.descriptor(descriptor)?;
         let node = self.system.descriptions.get(description).node;
-        if self.system.tree.node(node).directory().is_some() || may_be_file { Ok(node) } else { Err(Errno::ENOTDIR) }
+        if self.system.tree.node(node).is_directory() || may_be_file { Ok(node) } else { Err(Errno::ENOTDIR) }
     }
 
     /// Returns the node to which a path leads.
     pub(crate) fn find(&mut self, directory: u64, path: u64, last: Last) -> Result<NodeId> {
         let (from, path) = self.path(directory, path)?;
-        self.system.tree.find((Tree::ROOT, from), &path, last)
+        self.system.tree.find_with(&self.view(), (Tree::ROOT, from), &path, last)
     }
 
     /// Returns the node to which a path leads. With `AT_EMPTY_PATH` and an empty path that is the descriptor's.
@@ -46,13 +41,13 @@ impl<M: Machine> Caller<'_, M> {
             return Ok(from);
         }
         let last = if flags & at::SYMLINK_NOFOLLOW != 0 { Last::Keep } else { Last::Follow };
-        self.system.tree.find((Tree::ROOT, from), &path, last)
+        self.system.tree.find_with(&self.view(), (Tree::ROOT, from), &path, last)
     }
 
     /// Returns the place of a path's last name.
     fn place(&mut self, directory: u64, path: u64) -> Result<Found> {
         let (from, path) = self.path(directory, path)?;
-        self.system.tree.walk(Tree::ROOT, from, &path, Last::Name)
+        self.system.tree.walk_with(&self.view(), (Tree::ROOT, from), &path, Last::Name)
     }
 
     fn make(&mut self, place: &Found, new: NewNode<'_>, mode: u64) -> Result {
@@ -129,7 +124,15 @@ impl<M: Machine> Caller<'_, M> {
             _ => return Err(Errno::EINVAL),
         };
         let (old, new) = (self.place(old_at, old)?, self.place(new_at, new)?);
-        self.system.tree.rename(&mut self.system.memory, &old, &new, how).map(|()| 0)
+        self.system.tree.rename(&mut self.system.memory, &old, &new, how)?;
+        let other = new.node.filter(|_| how == Rename::Exchange);
+        let [from, to] = [old, new].map(|found| (found.node, Place { directory: found.parent, name: found.name }));
+        for (node, old, new) in [(from.0, &from.1, &to.1), (other, &to.1, &from.1)] {
+            if let Some(node) = node {
+                self.system.descriptions.move_place(node, old, new);
+            }
+        }
+        Ok(0)
     }
 
     /// Reads where a symbolic link leads.
@@ -137,16 +140,12 @@ impl<M: Machine> Caller<'_, M> {
         if (length as u32).cast_signed() <= 0 {
             return Err(Errno::EINVAL);
         }
-        let target = if self.read_path(path)? == OWN_PROGRAM {
-            self.process.program.clone()
-        } else {
-            let (from, path) = self.path(directory, path)?;
-            let node = match path.is_empty() {
-                true => from,
-                false => self.system.tree.find((Tree::ROOT, from), &path, Last::Keep)?,
-            };
-            self.system.tree.link_target(node)?.to_vec()
+        let (from, path) = self.path(directory, path)?;
+        let node = match path.is_empty() {
+            true => from,
+            false => self.system.tree.find_with(&self.view(), (Tree::ROOT, from), &path, Last::Keep)?,
         };
+        let target = self.link_text(node)?;
         let length = target.len().min(length as u32 as usize);
         self.write(into, &target[..length])?;
         Ok(length as u64)
@@ -155,12 +154,16 @@ impl<M: Machine> Caller<'_, M> {
     /// Returns whether the process may access a file. The super-user may do all but execute what nobody may.
     pub fn faccessat(&mut self, directory: u64, path: u64, wanted: u64) -> Result {
         const EXECUTE: u64 = 1;
+        const WRITE: u64 = 2;
         if wanted & !7 != 0 {
             return Err(Errno::EINVAL);
         }
-        let node = self.find(directory, path, Last::Follow)?;
-        let node = self.system.tree.node(node);
-        let can_execute = node.directory().is_some() || node.attributes.permissions & 0o111 != 0;
+        let id = self.find(directory, path, Last::Follow)?;
+        if wanted & WRITE != 0 {
+            self.may_open_generated(id, open::WRONLY)?;
+        }
+        let node = self.system.tree.node(id);
+        let can_execute = node.is_directory() || node.attributes.permissions & 0o111 != 0;
         if wanted & EXECUTE != 0 && !can_execute { Err(Errno::EACCES) } else { Ok(0) }
     }
 }

@@ -110,10 +110,13 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Opens a pipe with a name. Who may only read waits for somebody who writes, and the other way round.
     pub(crate) fn open_pipe(&mut self, node: NodeId, flags: u32) -> Result<DescriptionId> {
+        // One without a name was opened for both when it was made, and is found by a link in `/proc`.
+        let has_name = self.system.tree.node(node).links() > 0;
         let pipe = self.pipe(node)?;
         let access = flags & open::ACCESS;
         let blocks = flags & open::NONBLOCK == 0;
         let (has_other, openings) = match access {
+            _ if !has_name => (true, 0),
             open::RDONLY => (pipe.has_writers(), pipe.openings().1),
             open::WRONLY => (pipe.has_readers(), pipe.openings().0),
             _ => (true, 0),

@@ -8,6 +8,7 @@ use tench_linux_memory::ObjectId;
 
 use crate::caller::{Caller, Outcome, Result};
 use crate::exec::{Image, MAX_STRINGS, Start};
+use crate::generated::Viewer;
 use crate::signals::Stack;
 use crate::spaces::Used;
 use crate::{Machine, System};
@@ -52,15 +53,27 @@ impl<M: Machine> System<M> {
         arguments: &[Vec<u8>],
         environment: &[Vec<u8>],
     ) -> Result<(Image<M>, Vec<u8>)> {
+        self.load_for(Viewer::nobody(), directory, path, arguments, environment)
+    }
+
+    /// Loads a program for a process, which names it.
+    fn load_for(
+        &mut self,
+        viewer: Viewer<'_, M>,
+        directory: NodeId,
+        path: &[u8],
+        arguments: &[Vec<u8>],
+        environment: &[Vec<u8>],
+    ) -> Result<(Image<M>, Vec<u8>)> {
         let (mut path, mut arguments) = (path.to_vec(), arguments.to_vec());
         for _ in 0..MAX_SCRIPTS {
-            let node = self.tree.find((Tree::ROOT, directory), &path, Last::Follow)?;
+            let view = viewer.with(&self.descriptions);
+            let found = self.tree.walk_with(&view, (Tree::ROOT, directory), &path, Last::Follow)?;
+            let node = self.tree.existing(&found)?;
             let object = self.program(node)?;
             let Some(Interpreter { path: interpreter, argument }) = self.script(object)? else {
                 let image = self.load_image(directory, object, &path, &arguments, environment)?;
-                // What leads from the working directory is named from the root.
-                let found = self.tree.path_of(Tree::ROOT, node);
-                return Ok((image, found.unwrap_or(path)));
+                return Ok((image, self.path_to(&found, node, &path)));
             };
             // In place of its name, the script's path.
             let rest = arguments.split_off(arguments.len().min(1));
@@ -146,8 +159,12 @@ impl<M: Machine> Caller<'_, M> {
         if arguments.is_empty() {
             arguments.push(Vec::new());
         }
-        let (image, program) = self.system.load(from, &path, &arguments, &environment)?;
+        let (image, program) = {
+            let viewer = Viewer { own: Some(&*self.process), others: Some(&*self.others) };
+            self.system.load_for(viewer, from, &path, &arguments, &environment)?
+        };
         self.replace_space(Used::new(image.space, image.heap));
+        self.process.layout = image.layout;
         self.process.thread_mut().set_name(path.rsplit(|byte| *byte == b'/').next().unwrap_or(&path));
         self.process.program = program;
         self.process.signals.reset();

@@ -8,7 +8,7 @@ use crate::Machine;
 use crate::caller::{Caller, Result};
 
 /// The file system's number, as programs see it.
-const DEVICE: u64 = 1;
+pub(crate) const DEVICE: u64 = 1;
 /// Size of a block, in bytes.
 const BLOCK: u32 = 4096;
 
@@ -32,6 +32,7 @@ impl<M: Machine> Caller<'_, M> {
             Kind::Link(path) => (path.len() as u64, 0),
             Kind::Character(device) | Kind::Block(device) => (0, device.0.into()),
             Kind::Fifo(_) | Kind::Socket | Kind::Special(_) => (0, 0),
+            Kind::Generated(_) => return self.generated_status(id),
         };
         let blocks = match &node.kind {
             Kind::Regular(_) => length.div_ceil(u64::from(BLOCK)) * u64::from(BLOCK / 512),
@@ -63,6 +64,23 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
+    /// Returns what is recorded of a generated node, as programs read it.
+    fn generated_status(&self, id: NodeId) -> [u8; stat::SIZE] {
+        let mut record = [0; stat::SIZE];
+        let Some(facts) = self.generated_facts(id) else { return record };
+        let mode = self.system.tree.node(id).kind.file_type() | facts.permissions;
+        put(&mut record, stat::DEVICE, u64::from(facts.device).to_le_bytes());
+        put(&mut record, stat::INODE, Tree::number(id).to_le_bytes());
+        put(&mut record, stat::MODE, mode.to_le_bytes());
+        put(&mut record, stat::LINKS, facts.links.to_le_bytes());
+        put(&mut record, stat::LENGTH, facts.length.to_le_bytes());
+        put(&mut record, stat::BLOCK_SIZE, facts.block.to_le_bytes());
+        for offset in [stat::ACCESSED, stat::MODIFIED, stat::CHANGED] {
+            put_time(&mut record, offset, facts.time);
+        }
+        record
+    }
+
     /// Reads what is recorded of an open file.
     pub fn fstat(&mut self, descriptor: u64, into: u64) -> Result {
         let description = self.descriptor(descriptor)?;
@@ -83,25 +101,35 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Reads what is recorded of the file system of a path.
     pub fn statfs(&mut self, path: u64, into: u64) -> Result {
-        self.find(AT_FDCWD as u64, path, Last::Follow)?;
-        self.write_file_system(into)
+        let node = self.find(AT_FDCWD as u64, path, Last::Follow)?;
+        self.write_file_system(node, into)
     }
 
     /// Reads what is recorded of the file system of an open file.
     pub fn fstatfs(&mut self, descriptor: u64, into: u64) -> Result {
-        self.descriptor(descriptor)?;
-        self.write_file_system(into)
+        let description = self.descriptor(descriptor)?;
+        let node = self.system.descriptions.get(description).node;
+        self.write_file_system(node, into)
     }
 
-    fn write_file_system(&mut self, into: u64) -> Result {
+    fn write_file_system(&mut self, node: NodeId, into: u64) -> Result {
         const TMPFS: u64 = 0x0102_1994;
-        let (total, free) = (self.system.memory.pool.total() as u64, self.system.memory.pool.free() as u64);
-        let words = [TMPFS, u64::from(BLOCK), total, free, free, 0, 0, 0, 255, u64::from(BLOCK), 0, 0, 0, 0, 0];
+        let (magic, total, free) = match Self::generated_magic(node) {
+            Some(magic) => (magic, 0, 0),
+            None => (TMPFS, self.system.memory.pool.total() as u64, self.system.memory.pool.free() as u64),
+        };
+        let words = [magic, u64::from(BLOCK), total, free, free, 0, 0, 0, 255, u64::from(BLOCK), 0, 0, 0, 0, 0];
         let record: alloc::vec::Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.write(into, &record).map(|()| 0)
     }
 
+    /// Checks whether what is recorded of a node can be changed.
+    fn may_change(node: NodeId) -> Result<()> {
+        if node.is_generated() { Err(Errno::EPERM) } else { Ok(()) }
+    }
+
     fn set_permissions(&mut self, node: NodeId, mode: u64) -> Result {
+        Self::may_change(node)?;
         let now = self.system.tree.now;
         let attributes = &mut self.system.tree.node_mut(node).attributes;
         attributes.permissions = mode as u32 & 0o7777;
@@ -123,6 +151,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     fn set_owner(&mut self, node: NodeId, user: u64, group: u64) -> Result {
+        Self::may_change(node)?;
         let now = self.system.tree.now;
         let attributes = &mut self.system.tree.node_mut(node).attributes;
         let (user, group) = (user as u32, group as u32);
@@ -167,6 +196,7 @@ impl<M: Machine> Caller<'_, M> {
             self.find_at(directory, path, flags)?
         };
         if accessed.is_some() || modified.is_some() {
+            Self::may_change(node)?;
             self.system.tree.set_times(node, accessed, modified);
         }
         Ok(0)

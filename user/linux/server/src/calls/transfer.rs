@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use tench_linux_calls::numbers::open;
 use tench_linux_calls::records::{iovec, u64_at};
-use tench_linux_files::{Errno, Kind};
+use tench_linux_files::{Class, Errno, Kind};
 
 use crate::Machine;
 use crate::caller::{Caller, Result, WAITS};
@@ -118,13 +118,14 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Reads once from where a file's position is, or from an offset. The position stays.
     fn read_part(&mut self, description: DescriptionId, into: &mut [u8], offset: Option<u64>) -> Result<usize> {
-        let description = self.system.descriptions.get(description);
-        let (node, flags) = (description.node, description.flags);
-        let offset = offset.unwrap_or(description.position);
+        let open_file = self.system.descriptions.get(description);
+        let (node, flags) = (open_file.node, open_file.flags);
+        let offset = offset.unwrap_or(open_file.position);
         let memory = &mut self.system.memory;
         match self.system.tree.node(node).kind {
             Kind::Regular(object) => Ok(memory.objects.read(&mut memory.hardware, object, offset, into)),
-            Kind::Directory(_) => Err(Errno::EISDIR),
+            Kind::Directory(_) | Kind::Generated(Class::Directory) => Err(Errno::EISDIR),
+            Kind::Generated(_) => self.read_generated(description, offset, into),
             Kind::Character(device) if devices::is_terminal(device) => self.read_terminal(flags, into),
             Kind::Character(device) => devices::read(&mut memory.hardware, device, into),
             Kind::Fifo(_) => self.read_pipe(node, flags, into),
@@ -233,7 +234,8 @@ impl<M: Machine> Caller<'_, M> {
             Kind::Character(device) => devices::write(device, from)?,
             Kind::Fifo(_) => return self.write_pipe(node, flags, from),
             Kind::Special(number) => return self.write_special(number, node, flags, from),
-            Kind::Directory(_) => return Err(Errno::EISDIR),
+            Kind::Generated(Class::File) => self.write_generated(node, from)?,
+            Kind::Directory(_) | Kind::Generated(_) => return Err(Errno::EISDIR),
             Kind::Link(_) | Kind::Block(_) | Kind::Socket => return Err(Errno::EINVAL),
         };
         if offset.is_none() {
@@ -298,7 +300,7 @@ impl<M: Machine> Caller<'_, M> {
         let is_open = self.system.descriptions.get(from).reads() && self.system.descriptions.get(to).writes();
         is_open.then_some(()).ok_or(Errno::EBADF)?;
         let node = self.system.descriptions.get(from).node;
-        if !matches!(self.system.tree.node(node).kind, Kind::Regular(_)) {
+        if !matches!(self.system.tree.node(node).kind, Kind::Regular(_) | Kind::Generated(Class::File)) {
             return Err(Errno::EINVAL);
         }
         let mut place = match offset {
@@ -344,7 +346,9 @@ impl<M: Machine> Caller<'_, M> {
             Kind::Character(device) if devices::is_terminal(device) => return Err(Errno::ESPIPE),
             Kind::Character(_) | Kind::Special(_) => return Ok(0),
             Kind::Fifo(_) | Kind::Socket => return Err(Errno::ESPIPE),
-            Kind::Directory(_) | Kind::Link(_) | Kind::Block(_) => 0,
+            // Their lengths are not known before they are read.
+            Kind::Generated(Class::File) if whence as u32 > 1 => return Err(Errno::EINVAL),
+            Kind::Directory(_) | Kind::Link(_) | Kind::Block(_) | Kind::Generated(_) => 0,
         };
         let offset = offset.cast_signed();
         let new = match whence as u32 {

@@ -22,7 +22,7 @@ pub(crate) fn usage_record(used: Duration) -> [u8; rusage::SIZE] {
 
 impl<M: Machine> System<M> {
     /// Returns how long a process's threads have run, those that have ended among them.
-    fn time_of(&mut self, process: &Process<M>) -> Duration {
+    pub(crate) fn time_of(&mut self, process: &Process<M>) -> Duration {
         let hardware = &mut self.memory.hardware;
         process.threads.iter().fold(process.used, |sum, thread| sum.saturating_add(hardware.used(&thread.machine)))
     }

@@ -145,6 +145,7 @@ impl<M: Machine> Instance<M> {
         let system = &mut self.system;
         system.waiters.set_signal(process.id, process.timer.take().map(|timer| timer.deadline), None);
         system.end_timers(process);
+        process.last_name = *process.name_of(process.id);
         for index in 0..process.threads.len() {
             system.end_wait(&mut process.threads[index]);
             system.leave_memory(process, index);

@@ -4,14 +4,14 @@ use alloc::collections::VecDeque;
 
 use super::{Info, Set, number, only};
 
-/// The most signals that wait. A further one is lost if it is a real-time signal, of which each counts.
-const MAX: usize = 1024;
-
 /// Signals that have come, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Queue(VecDeque<Info>);
 
 impl Queue {
+    /// The most signals that wait. A further one is lost if it is a real-time signal, of which each counts.
+    pub const MAX: usize = 1024;
+
     /// Returns a queue without signals.
     pub const fn new() -> Queue {
         Queue(VecDeque::new())
@@ -27,6 +27,11 @@ impl Queue {
         self.0.iter().any(|info| only(info.signal) & set != 0)
     }
 
+    /// Returns how many signals have come.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns whether something is true of a signal that has come.
     pub fn any(&self, is_meant: impl Fn(&Info) -> bool) -> bool {
         self.0.iter().any(is_meant)
@@ -35,7 +40,7 @@ impl Queue {
     /// Adds a signal that, unless it is a real-time signal, has not come already.
     pub fn add(&mut self, info: Info) {
         let is_counted = info.signal >= number::RT_MIN;
-        let is_lost = if is_counted { self.0.len() >= MAX } else { self.has(only(info.signal)) };
+        let is_lost = if is_counted { self.0.len() >= Queue::MAX } else { self.has(only(info.signal)) };
         if !is_lost {
             self.0.push_back(info);
         }

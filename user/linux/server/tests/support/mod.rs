@@ -172,6 +172,9 @@ impl Machine for Console {
     fn monotonic(&self) -> Duration {
         self.time
     }
+    fn frequency(&self) -> u64 {
+        62_500_000
+    }
     fn realtime(&self) -> Duration {
         self.time
     }

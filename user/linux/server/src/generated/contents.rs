@@ -1,0 +1,218 @@
+//! The contents of generated files.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use tench_linux_calls::numbers::open;
+use tench_linux_files::{Errno, NodeId, Pipe, Tree};
+use tench_linux_proc::{
+    Device, Mount, Processor, System as Facts, devices, file_systems, identifier, mount_information, mounts, swaps,
+};
+
+use super::fixed::{FIXED, File, Made};
+use super::process::{ENTRIES, Entry};
+use super::{Owner, PROC_DEVICE, SYS_DEVICE, What};
+use crate::Machine;
+use crate::caller::{Caller, Result};
+use crate::calls::DEVICE;
+use crate::calls::system_name;
+use crate::descriptors::{Contents, DescriptionId};
+use crate::exec::FEATURES;
+use crate::process::{Process, Processes, trimmed};
+use crate::thread::State;
+
+/// Kinds of devices that exist.
+const DEVICES: [Device; 2] = [Device { major: 1, name: "mem" }, Device { major: 5, name: "/dev/console" }];
+
+/// Mounted file systems.
+const MOUNTS: [Mount<'_>; 3] = [
+    Mount {
+        id: ROOT_MOUNT,
+        parent: ROOT_MOUNT,
+        device: DEVICE as u32,
+        kind: "tmpfs",
+        path: "/",
+        options: "rw",
+        own_options: "rw",
+    },
+    Mount {
+        id: PROC_MOUNT,
+        parent: ROOT_MOUNT,
+        device: PROC_DEVICE,
+        kind: "proc",
+        path: "/proc",
+        options: "rw,relatime",
+        own_options: "rw",
+    },
+    Mount {
+        id: SYS_MOUNT,
+        parent: ROOT_MOUNT,
+        device: SYS_DEVICE,
+        kind: "sysfs",
+        path: "/sys",
+        options: "rw,relatime",
+        own_options: "rw",
+    },
+];
+const ROOT_MOUNT: u32 = 1;
+const PROC_MOUNT: u32 = 2;
+const SYS_MOUNT: u32 = 3;
+
+impl<M: Machine> Caller<'_, M> {
+    /// Reads a generated file from an offset on. Who reads on behind what was read last gets the rest of the same
+    /// contents; at the beginning and elsewhere, they are made anew.
+    ///
+    /// # Errors
+    /// `ESRCH` if its process does not exist any more.
+    pub(crate) fn read_generated(&mut self, description: DescriptionId, offset: u64, into: &mut [u8]) -> Result<usize> {
+        let open_file = self.system.descriptions.get(description);
+        let node = open_file.node;
+        let kept = open_file.contents.take().filter(|contents| offset != 0 && contents.next == offset);
+        let bytes = match kept {
+            Some(contents) => contents.bytes,
+            None => self.contents(node)?.into_boxed_slice(),
+        };
+        let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
+        let count = rest.len().min(into.len());
+        into[..count].copy_from_slice(&rest[..count]);
+        let contents = Contents { bytes, next: offset + count as u64 };
+        self.system.descriptions.get(description).contents = Some(contents);
+        Ok(count)
+    }
+
+    /// Returns the contents of a generated file.
+    pub(crate) fn contents(&mut self, node: NodeId) -> Result<Vec<u8>> {
+        match What::of(node).ok_or(Errno::EINVAL)? {
+            What::Fixed(index) => match FIXED[index].made {
+                Made::Text(text) => Ok(text.into()),
+                Made::File(file) => Ok(self.fixed_file(file)),
+                _ => Err(Errno::EINVAL),
+            },
+            What::Entry(owner, index) => self.process_file(owner, None, ENTRIES[index].entry),
+            What::ThreadEntry(owner, thread, index) => self.process_file(owner, Some(thread), ENTRIES[index].entry),
+            What::DescriptorFacts(owner, number) => self.descriptor_facts(owner, number),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    fn fixed_file(&mut self, file: File) -> Vec<u8> {
+        match file {
+            File::Processors => self.facts().processors(),
+            File::Memory => self.facts().memory(),
+            File::Stat => self.facts().stat(),
+            File::Uptime => self.facts().uptime(),
+            File::Load => self.facts().load(),
+            File::Version => {
+                let [kind, _, release, version, ..] = system_name();
+                format!("{kind} version {release} ({version}) {version}\n").into_bytes()
+            }
+            File::MountTypes => file_systems(&["sysfs", "tmpfs", "proc", "pipefs"]),
+            File::Devices => devices(&DEVICES),
+            File::Swaps => swaps(),
+            File::Type => format!("{}\n", system_name()[0]).into_bytes(),
+            File::Host => format!("{}\n", system_name()[1]).into_bytes(),
+            File::Release => format!("{}\n", system_name()[2]).into_bytes(),
+            File::MostProcesses => format!("{}\n", Processes::<M>::MAX_COUNT).into_bytes(),
+            File::Identifier => identifier(self.random_bytes()),
+            File::StartIdentifier => {
+                let bytes = match self.system.start_identifier {
+                    Some(bytes) => bytes,
+                    None => self.random_bytes(),
+                };
+                self.system.start_identifier = Some(bytes);
+                identifier(bytes)
+            }
+            File::PipeSize => format!("{}\n", Pipe::CAPACITY).into_bytes(),
+            File::OpenFiles => format!("{}\t0\t{}\n", self.system.descriptions.count(), i64::MAX).into_bytes(),
+        }
+    }
+
+    fn random_bytes(&mut self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        self.system.memory.hardware.random(&mut bytes);
+        bytes
+    }
+
+    /// Returns facts about the system.
+    fn facts(&self) -> Facts {
+        let memory = &self.system.memory;
+        let processes = self.viewer().processes();
+        let running = processes.iter().filter(|process| !process.is_stopped).map(|process| running_threads(process));
+        let threads: usize = processes.iter().map(|process| super::view::threads(process).count()).sum();
+        let (made, last) = self.others.made();
+        Facts {
+            uptime: memory.hardware.monotonic(),
+            now: memory.hardware.realtime(),
+            pages: memory.pool.total() as u64,
+            free: memory.pool.free() as u64,
+            cached: memory.objects.all().map(|object| object.pages().count() as u64).sum(),
+            made,
+            running: running.sum::<usize>() as u32,
+            threads: threads as u32,
+            last,
+            // Programs cannot read what the processor is.
+            processor: Processor { features: FEATURES, identification: 0, frequency: memory.hardware.frequency() },
+        }
+    }
+
+    fn process_file(&mut self, owner: Owner, thread: Option<u32>, entry: Entry) -> Result<Vec<u8>> {
+        let viewer = self.viewer();
+        let process = viewer.process(owner).ok_or(Errno::ESRCH)?;
+        match entry {
+            Entry::Name => {
+                let mut name = trimmed(process.name_of(thread.unwrap_or(process.id))).to_vec();
+                name.push(b'\n');
+                Ok(name)
+            }
+            Entry::Limits => Ok(limits(process.descriptors.limit)),
+            Entry::Mounts => Ok(mounts(&MOUNTS)),
+            Entry::MountInformation => Ok(mount_information(&MOUNTS)),
+            Entry::ControlGroup => Ok(b"0::/\n".to_vec()),
+            Entry::Score => Ok(b"0\n".to_vec()),
+            Entry::ScoreAdjustment => Ok(format!("{}\n", process.score_adjustment).into_bytes()),
+            Entry::Arguments => Ok(self.arguments(owner)),
+            Entry::Environment => {
+                let range = process.layout.environment.clone();
+                Ok(self.bytes_of(owner, range))
+            }
+            Entry::Auxiliary => {
+                let range = process.layout.auxiliary.clone();
+                Ok(self.bytes_of(owner, range))
+            }
+            Entry::Stat => Ok(self.described(owner, thread)?.stat()),
+            Entry::Sizes => Ok(self.described(owner, thread)?.statm()),
+            Entry::Status => Ok(self.described(owner, thread)?.status()),
+            Entry::Maps => Ok(self.maps(owner)),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    fn descriptor_facts(&self, owner: Owner, number: u32) -> Result<Vec<u8>> {
+        let process = self.viewer().process(owner).ok_or(Errno::ENOENT)?;
+        let descriptor = process.descriptors.get(number.into()).map_err(|_| Errno::ENOENT)?;
+        let open_file = self.system.descriptions.find(descriptor.description);
+        let closes_on_exec = if descriptor.closes_on_exec { open::CLOEXEC } else { 0 };
+        let mount = match What::of(open_file.node) {
+            None => ROOT_MOUNT,
+            Some(what) if what.is_in_sys() => SYS_MOUNT,
+            Some(_) => PROC_MOUNT,
+        };
+        let (flags, inode) = (open_file.flags | closes_on_exec, Tree::number(open_file.node));
+        let text = format!("pos:\t{}\nflags:\t0{flags:o}\nmnt_id:\t{mount}\nino:\t{inode}\n", open_file.position);
+        Ok(text.into_bytes())
+    }
+}
+
+/// Returns the text of a process's limits.
+fn limits(descriptors: u32) -> Vec<u8> {
+    let limits = core::array::from_fn(|resource| {
+        let [soft, hard] = crate::calls::limits_of(resource as u64, descriptors).unwrap_or([u64::MAX; 2]);
+        [soft, hard].map(|limit| (limit != u64::MAX).then_some(limit)).into()
+    });
+    tench_linux_proc::limits(&limits)
+}
+
+/// Returns how many threads of a process run.
+fn running_threads<M: Machine>(process: &Process<M>) -> usize {
+    process.threads.iter().filter(|thread| thread.state == State::Runs).count()
+}
