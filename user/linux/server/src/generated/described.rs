@@ -215,14 +215,14 @@ fn signals<M: Machine>(process: &Process<M>, thread: u32) -> Signals {
         all.clone().filter(|signal| is_in(*signal)).fold(0, |set, signal| set | only(signal))
     };
     let (shared, own) = (&process.signals, process.thread_of(thread).map(|thread| &thread.signals));
-    let queued = process.threads.iter().map(|thread| thread.signals.pending.len()).sum::<usize>();
+    let queued = process.threads.iter().map(|thread| thread.signals.pending.count()).sum::<usize>();
     Signals {
         pending: own.map_or(0, |own| own.pending.set()),
         shared_pending: shared.pending.set(),
         blocked: own.map_or(0, |own| own.blocked),
         ignored: set(&|signal| shared.action(signal).ignores()),
         caught: set(&|signal| shared.action(signal).handler() > 1),
-        queued: (shared.pending.len() + queued) as u64,
+        queued: (shared.pending.count() + queued) as u64,
         most: Queue::MAX as u64,
     }
 }

@@ -28,7 +28,7 @@ impl Queue {
     }
 
     /// Returns how many signals have come.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.0.len()
     }
 
