@@ -49,6 +49,9 @@ impl State {
     }
 }
 
+/// The priority of what lets others run as much as they let it.
+const USUAL_PRIORITY: i32 = 20;
+
 /// Time that a process has used, in ticks of 10 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
@@ -152,6 +155,8 @@ pub struct Process<'a> {
     pub threads: u32,
     /// When it was made, in ticks since the start of the machine.
     pub started: u64,
+    /// How much it lets others run in its place: from -20 to 19.
+    pub nice: i32,
     /// Time that it has used.
     pub times: Times,
     /// Sizes, unless it has ended.
@@ -192,7 +197,9 @@ impl Process<'_> {
         let memory = self.memory.unwrap_or_default();
         // Faults; times; priority, niceness, threads, an obsolete timer; start; sizes and the limit of the second.
         text.add(format_args!(
-            " 0 0 0 0 {user} {system} {children_user} {children_system} 20 0 {} 0 {} {} {} {}",
+            " 0 0 0 0 {user} {system} {children_user} {children_system} {} {} {} 0 {} {} {} {}",
+            USUAL_PRIORITY + self.nice,
+            self.nice,
             self.threads,
             self.started,
             memory.size * PAGE * 1024,

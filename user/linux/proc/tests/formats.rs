@@ -41,6 +41,7 @@ fn process() -> Process<'static> {
         has_executed: false,
         threads: 2,
         started: 4711,
+        nice: 5,
         times: Times { user: 101, system: 102, children_user: 103, children_system: 104 },
         memory: Some(Memory {
             size: 540,
@@ -85,7 +86,7 @@ fn stat_has_all_fields_in_their_places() {
     assert_eq!((stat.ppid, stat.pgrp, stat.session, stat.tty_nr, stat.tpgid), (3, 10, 9, 0x501, 10));
     assert_eq!((stat.flags, stat.minflt, stat.cmajflt), (0x40, 0, 0));
     assert_eq!((stat.utime, stat.stime, stat.cutime, stat.cstime), (101, 102, 103, 104));
-    assert_eq!((stat.priority, stat.nice, stat.num_threads, stat.itrealvalue), (20, 0, 2, 0));
+    assert_eq!((stat.priority, stat.nice, stat.num_threads, stat.itrealvalue), (25, 5, 2, 0));
     assert_eq!((stat.starttime, stat.vsize, stat.rss, stat.rsslim), (4711, 540 * 4096, 30, u64::MAX));
     assert_eq!((stat.startcode, stat.endcode, stat.startstack), (0x1000, 0x2345, 0x7000));
     assert_eq!((stat.kstkesp, stat.kstkeip), (0, 0));

@@ -350,6 +350,10 @@ impl tench_linux::Threads for Kernel {
         self.threads.move_thread(thread, root.table());
     }
 
+    fn set_turn(&mut self, thread: &mut Thread, parts: u32) {
+        thread.set_turn(parts);
+    }
+
     fn used(&mut self, thread: &Thread) -> Duration {
         duration(thread.ticks())
     }

@@ -11,6 +11,15 @@ use crate::Machine;
 use crate::signals::ThreadSignals;
 use crate::waiting::Waiting;
 
+/// Parts of a turn of the usual length.
+pub const WHOLE_TURN: u32 = 1024;
+
+/// Returns how long the turn of a thread is with a priority, as `nice` has it: each step beyond 0 makes it a fifth
+/// shorter. Below 0 it is as long as at 0, so that Linux programs have no longer turns than others.
+pub fn turn(nice: i32) -> u32 {
+    (0..nice).fold(WHOLE_TURN, |parts, _| parts * 4 / 5)
+}
+
 /// Activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -39,6 +48,8 @@ pub struct Thread<M: Machine> {
     pub trace: Option<Trace>,
     /// Signals.
     pub signals: ThreadSignals,
+    /// How much it lets others run in its place: from -20 to 19.
+    pub nice: i32,
     /// The name, at first that of its program.
     pub name: [u8; 16],
     /// Address of a word that becomes zero when the thread ends, for others to see; 0 for none.
@@ -58,6 +69,7 @@ impl<M: Machine> Thread<M> {
             waiting: None,
             trace: None,
             signals: ThreadSignals::default(),
+            nice: 0,
             name: [0; 16],
             clear_at_end: 0,
             robust_list: 0,
@@ -108,6 +120,9 @@ pub trait Threads: Hardware {
 
     /// Moves a stopped thread to another address space.
     fn move_thread(&mut self, thread: &mut Self::Thread, root: &Self::Root);
+
+    /// Sets how long a thread runs while others wait for their turn, in parts of [`WHOLE_TURN`] of the usual time.
+    fn set_turn(&mut self, thread: &mut Self::Thread, parts: u32);
 
     /// Returns how long a thread has run.
     fn used(&mut self, thread: &Self::Thread) -> Duration;

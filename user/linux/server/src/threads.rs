@@ -11,8 +11,13 @@ use tench::sys::{
     Thread as KernelThread,
 };
 
+use tench_linux::thread::WHOLE_TURN;
+
 /// Log2 of the number of slots of the processes' CSpace, which stay empty.
 const SLOTS: u64 = 1;
+
+/// The shortest time slice in ticks of the clock: much longer than it takes to change to another thread.
+const LEAST_SLICE: u64 = 1000;
 
 /// A thread of a process.
 #[derive(Debug)]
@@ -183,6 +188,15 @@ impl Thread {
         drop(thread);
         never_refused(OWN_CSPACE.delete_at(endpoint.address()).map(drop));
         free_slot(endpoint.address());
+    }
+
+    /// Sets how long the thread runs while others wait, in parts of the personality's own time.
+    pub fn set_turn(&self, parts: u32) {
+        let authority = Cap::<SchedulingContext>::new(slot::SCHEDULING);
+        let (Ok(own), Ok(present)) = (authority.query(), self.scheduling.cap().query()) else { return };
+        let slice = (own.slice * u64::from(parts) / u64::from(WHOLE_TURN)).max(LEAST_SLICE.min(own.slice));
+        let configured = self.scheduling.cap().configure(present.priority, present.ceiling, slice, Some(authority));
+        never_refused(configured);
     }
 
     /// Returns for how many ticks of the clock the thread has run.

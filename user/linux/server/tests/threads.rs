@@ -216,3 +216,27 @@ fn a_list_of_locks_that_leads_nowhere_ends() {
     }
     play.end();
 }
+
+#[test]
+fn nice_threads_have_shorter_turns_and_so_do_those_that_they_make() {
+    let mut play = Play::new(4096);
+    let other = thread(&mut play, 1);
+    let set = |play: &mut Play, which: u64, who: u64, nice: i64| {
+        call(play, 1, Sysno::setpriority, &[which, who, nice.cast_unsigned()])
+    };
+    assert_eq!(set(&mut play, 0, other.into(), 2), Some(0));
+    assert_eq!((play.thread(1).turn, play.thread(other).turn), (1024, 655));
+    assert_eq!(call(&mut play, 1, Sysno::getpriority, &[0, other.into()]), Some(18));
+    let made = thread(&mut play, other);
+    assert_eq!(play.thread(made).turn, 655);
+    let child = call(&mut play, other, Sysno::clone, &[FORK]).unwrap();
+    assert_eq!(call(&mut play, 1, Sysno::getpriority, &[0, child.cast_unsigned()]), Some(18));
+    assert_eq!(set(&mut play, 0, 0, -100), Some(0));
+    assert_eq!(play.thread(1).turn, 1024, "not longer");
+    assert_eq!(call(&mut play, 1, Sysno::getpriority, &[1, 0]), Some(40), "the least nice of the group");
+    assert_eq!(set(&mut play, 0, 999, 0), Some(-3));
+    assert_eq!(set(&mut play, 3, 0, 0), Some(-22));
+    assert_eq!(set(&mut play, 2, 0, 19), Some(0), "all");
+    assert_eq!(play.thread(child as u32).turn, 12);
+    play.end();
+}

@@ -11,7 +11,7 @@ use crate::caller::{Caller, Result};
 use crate::process::Process;
 use crate::signals::{SIGNALS, Stack};
 use crate::spaces::{SpaceId, Used};
-use crate::thread::Thread;
+use crate::thread::{Thread, turn};
 use crate::waiting::{Interruption, Key};
 
 /// Everything that a thread shares with its process.
@@ -122,12 +122,15 @@ impl<M: Machine> Caller<'_, M> {
             registers.thread_pointer = beginning.thread_pointer;
         }
         hardware.run(&mut machine, &registers);
+        if own.nice != 0 {
+            hardware.set_turn(&mut machine, turn(own.nice));
+        }
         let mut signals = own.signals.inherited();
         if beginning.has(clone::VM) && !beginning.has(clone::VFORK) {
             signals.stack = Stack::NONE;
         }
         let clear_at_end = if beginning.has(clone::CHILD_CLEARTID) { beginning.id_address } else { 0 };
-        Ok(Thread { signals, name: own.name, clear_at_end, ..Thread::new(id, machine) })
+        Ok(Thread { signals, nice: own.nice, name: own.name, clear_at_end, ..Thread::new(id, machine) })
     }
 
     /// Makes a process, which inherits all that a child does.

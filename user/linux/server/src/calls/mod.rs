@@ -282,9 +282,9 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::sched_rr_get_interval => self.sched_rr_get_interval(a, b),
             Sysno::sched_getaffinity => self.sched_getaffinity(a, b, c),
             Sysno::sched_setaffinity => self.sched_setaffinity(a, b, c),
+            Sysno::getpriority => self.getpriority(a, b),
+            Sysno::setpriority => self.setpriority(a, b, c),
             Sysno::getcpu => self.getcpu(a, b),
-            Sysno::getpriority => Ok(20),
-            Sysno::setpriority => Ok(0),
 
             // Time and the system.
             Sysno::clock_gettime => self.clock_gettime(a, b),

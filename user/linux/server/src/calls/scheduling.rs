@@ -1,10 +1,11 @@
-//! How threads are scheduled. All of them have equal turns; nobody may have others wait.
+//! How threads are scheduled: in turns, which are shorter for those that are nice. Nobody may have others wait.
 
 use tench_linux_calls::numbers::schedule;
 use tench_linux_files::Errno;
 
 use crate::Machine;
 use crate::caller::{Caller, Outcome, Result};
+use crate::thread::{Thread, turn};
 
 /// How long a turn is, as programs see it, in nanoseconds.
 const TURN: u64 = 4_000_000;
@@ -67,6 +68,47 @@ impl<M: Machine> Caller<'_, M> {
             schedule::FIFO | schedule::RR => Ok(limit.into()),
             _ => Err(Errno::EINVAL),
         }
+    }
+
+    /// Does something with each thread that two numbers name: one, those of a group, or those of a user.
+    fn for_each_thread(&mut self, which: u64, who: u64, mut work: impl FnMut(&mut M, &mut Thread<M>)) -> Result<()> {
+        const THREAD: u32 = 0;
+        const GROUP: u32 = 1;
+        const USER: u32 = 2;
+        let (which, who) = (which as u32, who as u32);
+        let own = (self.process.thread().id, self.process.group);
+        let (thread, group) = if who == 0 { own } else { (who, who) };
+        if which > USER {
+            return Err(Errno::EINVAL);
+        }
+        let hardware = &mut self.system.memory.hardware;
+        let mut is_there = false;
+        for process in self.others.iter_mut().chain([&mut *self.process]) {
+            let is_group = which == GROUP && process.group == group || which == USER && who == 0;
+            let meant = process.threads.iter_mut().filter(|one| is_group || which == THREAD && one.id == thread);
+            for thread in meant {
+                is_there = true;
+                work(hardware, thread);
+            }
+        }
+        if is_there { Ok(()) } else { Err(Errno::ESRCH) }
+    }
+
+    /// Sets how much threads let others run in their place.
+    pub fn setpriority(&mut self, which: u64, who: u64, nice: u64) -> Result {
+        let nice = (nice as u32).cast_signed().clamp(-20, 19);
+        self.for_each_thread(which, who, |hardware, thread| {
+            thread.nice = nice;
+            hardware.set_turn(&mut thread.machine, turn(nice));
+        })?;
+        Ok(0)
+    }
+
+    /// Returns how little the least nice of threads lets others run in its place: from 1 to 40.
+    pub fn getpriority(&mut self, which: u64, who: u64) -> Result {
+        let mut least = i32::MAX;
+        self.for_each_thread(which, who, |_, thread| least = least.min(thread.nice))?;
+        Ok((20 - least).cast_unsigned().into())
     }
 
     /// Reads how long a thread's turn is.

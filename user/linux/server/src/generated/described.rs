@@ -105,6 +105,7 @@ impl<M: Machine> Caller<'_, M> {
             has_executed: process.has_executed,
             threads: threads(process).count() as u32,
             started: (started.as_millis() * TICKS / 1000) as u64,
+            nice: process.thread_of(thread).map_or(0, |thread| thread.nice),
             times,
             memory: sizes,
             layout: Layout { code, data, heap: heap.start, stack, arguments, environment },

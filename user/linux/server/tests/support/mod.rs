@@ -64,6 +64,8 @@ pub struct Thread {
     pub doing: Doing,
     /// How long it has run.
     pub used: Duration,
+    /// How long it runs while others wait.
+    pub turn: u32,
     /// Registers of the thread.
     pub registers: Registers,
     /// Others are served while it waits.
@@ -118,6 +120,7 @@ impl Threads for Console {
         Ok(Thread {
             number,
             used: Duration::ZERO,
+            turn: 1024,
             doing: Doing::Stopped,
             registers: Registers::ZERO,
             is_kept: false,
@@ -158,6 +161,9 @@ impl Threads for Console {
     }
     fn move_thread(&mut self, thread: &mut Thread, _: &()) {
         assert_eq!(thread.doing, Doing::Stopped);
+    }
+    fn set_turn(&mut self, thread: &mut Thread, parts: u32) {
+        thread.turn = parts;
     }
     fn used(&mut self, thread: &Thread) -> Duration {
         thread.used
