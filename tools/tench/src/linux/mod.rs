@@ -194,4 +194,21 @@ mod tests {
         let paths: Vec<&[u8]> = Packed::parse(&bytes).unwrap().entries().map(|entry| entry.path).collect();
         assert_eq!(paths, [&b"etc"[..], b"etc/x", b"up", b"y"], "the root is above itself");
     }
+
+    #[test]
+    fn a_part_of_a_tree_is_kept_with_what_is_above_it() {
+        let directory = tempfile::tempdir().unwrap();
+        files(directory.path());
+        let kept = |wanted: &[&str]| {
+            let mut tree = Tree::default();
+            add(&mut tree, &[directory.path().to_owned()]).unwrap();
+            let wanted: Vec<String> = wanted.iter().map(|path| (*path).to_owned()).collect();
+            let missing = tree.keep(&wanted).map(str::to_owned);
+            let paths = tree.entries().iter().map(|entry| String::from_utf8_lossy(entry.path).into_owned());
+            (paths.collect::<Vec<_>>().join(" "), missing)
+        };
+        assert_eq!(kept(&["/usr/bin/same"]), ("usr usr/bin usr/bin/same".to_owned(), None));
+        assert_eq!(kept(&["/usr/", "root"]), ("root usr usr/bin usr/bin/program usr/bin/same".to_owned(), None));
+        assert_eq!(kept(&["root", "/usr/bi"]), ("root usr".to_owned(), Some("/usr/bi".to_owned())));
+    }
 }

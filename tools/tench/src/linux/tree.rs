@@ -95,6 +95,18 @@ impl Tree {
         }
     }
 
+    /// Keeps the files and directories at some paths from the root, with all that lies below, and the directories above
+    /// them. Returns the first path at which nothing is.
+    pub fn keep<'a>(&mut self, wanted: &'a [String]) -> Option<&'a str> {
+        let is_below = |path: &[u8], above: &[u8]| {
+            path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        };
+        let missing = wanted.iter().find(|path| !self.paths.contains_key(path.trim_matches('/').as_bytes()));
+        let wanted: Vec<&[u8]> = wanted.iter().map(|path| path.trim_matches('/').as_bytes()).collect();
+        self.paths.retain(|path, _| wanted.iter().any(|one| is_below(path, one) || is_below(one, path)));
+        missing.map(String::as_str)
+    }
+
     /// Gives a file another name.
     pub fn link(&mut self, path: &[u8], of: &[u8]) -> Result<(), Problem> {
         let missing = || Problem::NoSuchFile { path: text(path), of: text(of) };

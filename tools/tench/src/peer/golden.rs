@@ -49,6 +49,9 @@ pub struct Script {
     pub name: String,
     /// Packages with the programs, by name; what these need is added.
     pub packages: Vec<String>,
+    /// Files and directories of the packages that are taken, as paths from the root; without any, all are.
+    #[serde(default)]
+    pub files: Vec<String>,
     /// Path of the program that runs, and its arguments.
     pub command: Vec<String>,
     /// Set if it takes too long for each run of the tests.

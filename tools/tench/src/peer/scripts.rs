@@ -33,6 +33,14 @@ pub fn tree(workspace: &Workspace, directory: &Path, script: &Script) -> Result<
     let list = Packages::load(workspace)?;
     let packages = list.with_needs(&script.packages)?;
     linux::add(&mut tree, &list.files(directory, &packages)?)?;
+    let links = LINKS.map(|(path, _)| path.to_owned());
+    let wanted = [&script.files[..], &links].concat();
+    if !script.files.is_empty()
+        && let Some(missing) = tree.keep(&wanted)
+    {
+        let help = "paths begin at the root and lead through no symbolic links: /usr/bin/x, not /bin/x";
+        return Err(miette!(help = help, "no package of the script {} has {missing}", script.name));
+    }
     add_scripts(&mut tree, &workspace.root.join(SOURCE))?;
     check(workspace, script)?;
     Ok(tree)
