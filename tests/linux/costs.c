@@ -188,6 +188,148 @@ static number pipe_round_trip(number rounds) {
     return ticks;
 }
 
+/* A byte goes to a child over a pair of sockets and comes back. */
+static number unix_round_trip(number rounds) {
+    int ends[2];
+    number error = call(SOCKETPAIR, 1, 1, 0, (number)ends, 0, 0);
+    if (error < 0)
+        return error;
+    number child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        while (call(READ, ends[1], (number)page, 1, 0, 0, 0) == 1)
+            call(WRITE, ends[1], (number)page, 1, 0, 0, 0);
+        call(EXIT_GROUP, 0, 0, 0, 0, 0, 0);
+    }
+    close(ends[1]);
+    number ticks = child < 0 ? child
+                             : TICKS(rounds, (call(WRITE, ends[0], (number)page, 1, 0, 0, 0),
+                                              call(READ, ends[0], (number)page, 1, 0, 0, 0)));
+    close(ends[0]);
+    if (child > 0)
+        wait(child);
+    return ticks;
+}
+
+/* Events of a set of files that has none. */
+static number epoll_0(number rounds) {
+    int ends[2];
+    struct { unsigned events; size data; } event = {1, 0};
+    number set = call(EPOLL_CREATE1, 0, 0, 0, 0, 0, 0);
+    if (set < 0)
+        return set;
+    call(PIPE2, (number)ends, 0, 0, 0, 0, 0);
+    call(EPOLL_CTL, set, 1, ends[0], (number)&event, 0, 0);
+    number ticks = TICKS(rounds, call(EPOLL_PWAIT, set, (number)&event, 1, 0, 0, 8));
+    close(ends[0]), close(ends[1]), close(set);
+    return ticks;
+}
+
+/* A thread that runs a function on a stack of its own, which begins below `stack`, and ends with it. */
+number start_thread(void (*function)(void), char *stack, number flags, volatile int *id);
+__asm__(".global start_thread\n"
+        "start_thread: str x0, [x1, #-16]!\n"
+        "mov x0, x2\n mov x2, x3\n mov x4, x3\n mov x3, #0\n mov x8, #220\n svc #0\n"
+        "cbz x0, 1f\n ret\n"
+        "1: mov x29, #0\n ldr x1, [sp], #16\n blr x1\n mov x0, #0\n mov x8, #93\n svc #0\n");
+
+enum { THREAD = 0x50f00, PARENT_SETTID = 0x100000, CHILD_CLEARTID = 0x200000, FUTEX_WAIT = 128, FUTEX_WAKE = 129 };
+
+static char stack[65536] __attribute__((aligned(16)));
+static volatile int thread, turn, is_over;
+
+static number start(void (*function)(void)) {
+    return start_thread(function, stack + sizeof stack, THREAD | PARENT_SETTID | CHILD_CLEARTID, &thread);
+}
+
+static void join(void) {
+    for (int id; (id = thread);)
+        call(FUTEX, (number)&thread, 0, id, 0, 0, 0);
+}
+
+static void nothing(void) {}
+
+static number start_join(void) {
+    number error = start(nothing);
+    if (error > 0)
+        join();
+    return error;
+}
+
+COST(thread_create_join, start_join())
+
+/* Gives the turn to the other thread, and waits until it comes back. */
+static void pass(int own) {
+    turn = !own;
+    call(FUTEX, (number)&turn, FUTEX_WAKE, 1, 0, 0, 0);
+    while (turn != own && !is_over)
+        call(FUTEX, (number)&turn, FUTEX_WAIT, !own, 0, 0, 0);
+}
+
+static void answer(void) {
+    while (!is_over)
+        pass(1);
+}
+
+/* Two threads wake each other in turn. */
+static number futex_round_trip(number rounds) {
+    is_over = turn = 0;
+    number error = start(answer);
+    if (error < 0)
+        return error;
+    number ticks = TICKS(rounds, pass(0));
+    is_over = 1;
+    turn = 1;
+    call(FUTEX, (number)&turn, FUTEX_WAKE, 1, 0, 0, 0);
+    join();
+    return ticks;
+}
+
+static void yield_too(void) {
+    while (!is_over)
+        call(SCHED_YIELD, 0, 0, 0, 0, 0, 0);
+}
+
+/* One of two threads gives way to the other: half of a round. */
+static number yield_switch(number rounds) {
+    is_over = 0;
+    number error = start(yield_too);
+    if (error < 0)
+        return error;
+    number ticks = TICKS(rounds, call(SCHED_YIELD, 0, 0, 0, 0, 0, 0));
+    is_over = 1;
+    join();
+    return ticks / 2;
+}
+
+enum { MUCH = 100 << 20 };
+
+/* A process with 100 MiB in small pages makes a child: the call alone, or until the child has ended. */
+static number fork_much(number rounds, int until_end) {
+    number area = map(MUCH / PAGE, PRIVATE), ticks = 0;
+    if (area < 0)
+        return area;
+    touch(area, MUCH / PAGE);
+    for (number round = 0; round < rounds; round++) {
+        uint64_t begin = now();
+        number child = fork();
+        if (child == 0)
+            call(EXIT_GROUP, 0, 0, 0, 0, 0, 0);
+        if (child < 0)
+            return child;
+        if (!until_end)
+            ticks += (number)(now() - begin);
+        wait(child);
+        if (until_end)
+            ticks += (number)(now() - begin);
+    }
+    unmap(area, MUCH / PAGE);
+    return ticks;
+}
+
+static number fork_100m(number rounds) { return fork_much(rounds ? rounds : 1, 0); }
+static number fork_100m_exit(number rounds) { return fork_much(rounds ? rounds : 1, 1); }
+
 static const struct { const char *name; number (*ticks)(number rounds); number rounds; } costs[] = {
     {"empty_loop", empty_loop, 10000},
     {"getppid", getppid, 10000},
@@ -214,6 +356,13 @@ static const struct { const char *name; number (*ticks)(number rounds); number r
     {"cow_copy", cow_copy, PAGES},
     {"cow_reuse", cow_reuse, PAGES},
     {"pipe_round_trip", pipe_round_trip, 1000},
+    {"unix_round_trip", unix_round_trip, 1000},
+    {"epoll_0", epoll_0, 5000},
+    {"thread_create_join", thread_create_join, 200},
+    {"futex_round_trip", futex_round_trip, 1000},
+    {"yield_switch", yield_switch, 5000},
+    {"fork_100m", fork_100m, 4},
+    {"fork_100m_exit", fork_100m_exit, 4},
 };
 
 static void prepare(const char *name) {

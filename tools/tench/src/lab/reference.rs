@@ -218,6 +218,13 @@ pub const SYSCALL_TARGETS: &[(&str, f64)] = &[
     ("fork_exit_wait_percent", 70.0),
     ("fork_exec_wait_percent", 70.0),
     ("pipe_round_trip_percent", 25.0),
+    ("unix_round_trip_percent", 25.0),
+    ("epoll_0_percent", 70.0),
+    ("thread_create_join_percent", 40.0),
+    ("futex_round_trip_percent", 25.0),
+    ("yield_switch_percent", 30.0),
+    ("fork_100m_percent", 15.0),
+    ("fork_100m_exit_percent", 20.0),
 ];
 
 /// Target beside a thread that overruns: no other thread misses a deadline.
