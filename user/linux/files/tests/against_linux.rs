@@ -35,7 +35,7 @@ impl Hardware for Nothing {
         Err(Errno::ENOMEM)
     }
     fn unmap(&mut self, (): &mut (), _: usize, _: usize) {}
-    fn share(&mut self, (): &mut (), (): &mut ()) -> Result<(), Errno> {
+    fn share(&mut self, (): &mut (), (): &mut (), _: std::ops::Range<usize>) -> Result<(), Errno> {
         Err(Errno::ENOMEM)
     }
     fn drop_table(&mut self, (): &mut (), (): ()) {}

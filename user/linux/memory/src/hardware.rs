@@ -1,5 +1,7 @@
 //! The machine, as the memory of processes needs it.
 
+use core::ops::Range;
+
 use bitflags::bitflags;
 
 use crate::{Errno, PAGE_SIZE, Page};
@@ -55,12 +57,12 @@ pub trait Hardware {
     /// Makes entries map nothing.
     fn unmap(&mut self, table: &mut Self::Table, first: usize, count: usize);
 
-    /// Maps in a new table what another one maps at the same entries, without the right to write, and takes that right
-    /// from the other one, too.
+    /// Maps in a new table what another one maps at the same entries, of which some are used, without the right to
+    /// write, and takes that right from the other one, too.
     ///
     /// # Errors
     /// `ENOMEM`. What the new table maps is undefined then, and the other one may have lost rights to write.
-    fn share(&mut self, from: &mut Self::Table, to: &mut Self::Table) -> Result<(), Errno>;
+    fn share(&mut self, from: &mut Self::Table, to: &mut Self::Table, used: Range<usize>) -> Result<(), Errno>;
 
     /// Ends a table. Nobody uses it any more.
     fn drop_table(&mut self, root: &mut Self::Root, table: Self::Table);

@@ -39,6 +39,29 @@ struct Table<T> {
     entries: Box<[Option<Entry>; ENTRIES]>,
     /// Number of entries.
     used: usize,
+    /// Where entries have been: there are none elsewhere.
+    span: Range<usize>,
+}
+
+impl<T> Table<T> {
+    /// Returns a table without entries.
+    fn new(hardware: T) -> Table<T> {
+        Table { hardware, entries: Box::new([None; ENTRIES]), used: 0, span: 0..0 }
+    }
+
+    /// Adds an entry, or changes it.
+    fn put(&mut self, index: usize, entry: Entry) {
+        self.used += usize::from(self.entries[index].is_none());
+        self.entries[index] = Some(entry);
+        let span = &self.span;
+        self.span = if span.is_empty() { index..index + 1 } else { span.start.min(index)..span.end.max(index + 1) };
+    }
+
+    /// Returns the part of a range in which there may be entries.
+    fn within(&self, range: &Range<usize>) -> Range<usize> {
+        let start = range.start.max(self.span.start);
+        start..range.end.min(self.span.end).max(start)
+    }
 }
 
 /// A kind of access to memory.
@@ -247,7 +270,7 @@ impl<H: Hardware> Space<H> {
     fn drop_entries(&mut self, memory: &mut Memory<H>, range: Range<u64>) {
         let (first, _) = locate(range.start);
         for (base, table) in self.tables.range_mut(first..range.end) {
-            let entries = entries_in(*base, &range);
+            let entries = table.within(&entries_in(*base, &range));
             for run in runs(&table.entries[..], entries, |entry| Some(!entry?.rights.is_empty())) {
                 if run.value {
                     memory.hardware.unmap(&mut table.hardware, run.range.start, run.range.len());
@@ -387,9 +410,9 @@ impl<H: Hardware> Space<H> {
         match entry {
             Some(entry) if entry.page != page => memory.pool.release(entry.page),
             Some(_) => {}
-            None => table.used += 1,
+            None => {}
         }
-        table.entries[index] = Some(Entry { page, rights });
+        table.put(index, Entry { page, rights });
         Ok(page)
     }
 
@@ -417,7 +440,7 @@ impl<H: Hardware> Space<H> {
     fn ensure_table(&mut self, memory: &mut Memory<H>, base: u64) -> Result<(), Denied> {
         if !self.tables.contains_key(&base) {
             let hardware = memory.hardware.make_table(&mut self.root, base).map_err(|_| Denied::NoMemory)?;
-            self.tables.insert(base, Table { hardware, entries: Box::new([None; ENTRIES]), used: 0 });
+            self.tables.insert(base, Table::new(hardware));
         }
         Ok(())
     }
@@ -440,24 +463,34 @@ impl<H: Hardware> Space<H> {
                 child.end(memory);
                 return Err(Errno::ENOMEM);
             };
-            if memory.hardware.share(&mut table.hardware, &mut hardware).is_err() {
+            let span = table.span.clone();
+            if memory.hardware.share(&mut table.hardware, &mut hardware, span.clone()).is_err() {
                 memory.hardware.drop_table(&mut child.root, hardware);
                 child.end(memory);
                 // Nobody knows what the table maps now.
                 set_rights(&mut memory.hardware, table, 0..ENTRIES, Rights::empty());
                 return Err(Errno::ENOMEM);
             }
-            for entry in table.entries.iter_mut().flatten() {
+            let mut copy = Table { used: table.used, span: span.clone(), ..Table::new(hardware) };
+            for entry in table.entries[span.clone()].iter_mut().flatten() {
                 entry.rights.remove(Rights::WRITE);
                 memory.pool.share(entry.page);
             }
-            child.tables.insert(*base, Table { hardware, entries: table.entries.clone(), used: table.used });
+            copy.entries[span.clone()].copy_from_slice(&table.entries[span]);
+            child.tables.insert(*base, copy);
         }
         Ok(child)
     }
 
     /// Ends the address space.
     pub fn end(mut self, memory: &mut Memory<H>) {
+        // What was mapped goes with the tables.
+        for mut table in core::mem::take(&mut self.tables).into_values() {
+            memory.hardware.drop_table(&mut self.root, table.hardware);
+            for entry in table.entries[table.span].iter_mut().filter_map(Option::take) {
+                memory.pool.release(entry.page);
+            }
+        }
         let all = self.limits.clone();
         self.remove(memory, all);
         memory.hardware.drop_root(self.root);

@@ -12,7 +12,7 @@ use tench_linux_files::{Errno, MAX_PATH};
 use tench_linux_memory::{Memory, Space};
 
 use crate::generated::{View, Viewer};
-use crate::process::Processes;
+use crate::processes::Processes;
 use crate::signals::frame::Interrupted;
 use crate::waiting::{Interruption, Key, Waiting};
 use crate::{Machine, Process, System};
@@ -88,21 +88,26 @@ fn traced<'a, M: Machine>(system: &'a mut System<M>, process: &Process<M>) -> Tr
 impl<M: Machine> Caller<'_, M> {
     /// Makes a call.
     pub fn call(&mut self, number: u64, arguments: [u64; 6]) -> Outcome {
-        self.system.update_time();
         if self.system.traces && self.process.thread().trace.is_none() {
             let trace = Trace::begin(number, arguments, &traced(self.system, self.process));
             self.process.thread_mut().trace = Some(trace);
         }
         let outcome = self.dispatch(number, arguments);
-        match (&outcome, &mut self.process.thread_mut().waiting) {
-            (Outcome::Wait, Some(waiting)) => (waiting.number, waiting.arguments) = (number, arguments),
-            (_, waiting) => *waiting = None,
+        if let waiting @ Some(_) = &mut self.process.thread_mut().waiting {
+            match (&outcome, &mut *waiting) {
+                (Outcome::Wait, Some(waiting)) => (waiting.number, waiting.arguments) = (number, arguments),
+                _ => *waiting = None,
+            }
         }
-        match &outcome {
-            Outcome::Wait => {}
-            Outcome::Return(result) => self.end_trace(Some(*result)),
-            Outcome::Run { .. } | Outcome::Yield => self.end_trace(Some(0)),
-            Outcome::Resume | Outcome::Restore(_) | Outcome::EndThread(_) | Outcome::Exit(_) => self.end_trace(None),
+        if self.process.thread().trace.is_some() {
+            match &outcome {
+                Outcome::Wait => {}
+                Outcome::Return(result) => self.end_trace(Some(*result)),
+                Outcome::Run { .. } | Outcome::Yield => self.end_trace(Some(0)),
+                Outcome::Resume | Outcome::Restore(_) | Outcome::EndThread(_) | Outcome::Exit(_) => {
+                    self.end_trace(None);
+                }
+            }
         }
         outcome
     }

@@ -23,7 +23,8 @@ use tench_linux_memory::{Access, Denied};
 use crate::caller::{Caller, Outcome};
 use crate::descriptors::Descriptors;
 use crate::exec::Image;
-use crate::process::{Process, Processes, Status};
+use crate::process::{Process, Status};
+use crate::processes::Processes;
 use crate::signals::{Cause, Info, number};
 use crate::spaces::Used;
 use crate::thread::{FloatRegisters, Registers, State, Thread};
@@ -90,7 +91,10 @@ impl<M: Machine> Instance<M> {
         let mut process = Process::new(thread, space, descriptors);
         process.set_program(&path);
         (process.layout, process.started) = (layout, self.system.tree.now);
-        self.run(Box::new(process), &first_registers(entry, stack));
+        self.processes.add(Box::new(process));
+        if let Some(process) = self.processes.take(FIRST) {
+            self.run(process, &first_registers(entry, stack));
+        }
         Ok(())
     }
 

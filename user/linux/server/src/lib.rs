@@ -22,6 +22,7 @@ mod instance;
 pub mod options;
 pub mod packed;
 pub mod process;
+pub mod processes;
 pub mod signals;
 pub mod spaces;
 pub mod specials;

@@ -4,6 +4,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::time::Duration;
 
 use chacha20::ChaCha8Rng;
@@ -11,7 +12,7 @@ use chacha20::rand_core::{Rng, SeedableRng};
 use tench::abi::memory::{MAX_SCATTERED, MAX_SET, PAGE_SIZE, TABLE_ENTRIES, entry_bits};
 use tench::console::protocol::{Console, Mode};
 use tench::memory::{Made, Pages, free_slot, make, take_slot};
-use tench::sys::{Cap, CapAddress, Endpoint, MapFlags, Mapping, Message, PageTable, Reply};
+use tench::sys::{Cap, CapAddress, Endpoint, MapFlags, Mapping, PageTable, Reply};
 use tench::time::Instant;
 use tench::{io, time};
 use tench_linux::Machine;
@@ -20,7 +21,7 @@ use tench_linux_files::Errno;
 use tench_linux_memory::{Hardware, Page, Rights};
 
 use crate::outside::{Event, Outside};
-use crate::threads::{Thread, Threads};
+use crate::threads::{Answer, Thread, Threads};
 
 /// Number of frames of which a table can map pages.
 const MAX_BANKS: usize = MAX_SCATTERED;
@@ -143,7 +144,7 @@ impl Kernel {
     }
 
     /// Takes the answer to what was received last, if there is one already.
-    pub fn take_answer(&mut self) -> Option<Message> {
+    pub const fn take_answer(&mut self) -> Option<Answer> {
         self.threads.take_answer()
     }
 
@@ -287,12 +288,12 @@ impl Hardware for Kernel {
         }
     }
 
-    fn share(&mut self, from: &mut Table, to: &mut Table) -> Result<(), Errno> {
+    fn share(&mut self, from: &mut Table, to: &mut Table, used: Range<usize>) -> Result<(), Errno> {
         for bank in 0..MAX_BANKS {
             let Some(source) = from.mappings[bank] else { continue };
             let target = self.mapping(to, bank)?;
             let kept = MapFlags::READ | MapFlags::EXECUTE;
-            source.clone_to(target, 0, TABLE_ENTRIES as u64, kept, true).map_err(no_memory)?;
+            source.clone_to(target, used.start as u64, used.len() as u64, kept, true).map_err(no_memory)?;
         }
         to.banks = from.banks;
         Ok(())

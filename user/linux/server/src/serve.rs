@@ -5,7 +5,7 @@ use alloc::string::String;
 use core::time::Duration;
 
 use tench::abi::fault::{Access as KernelAccess, Class, ForeignCall, Report};
-use tench::sys::{Error, Received, Wait};
+use tench::sys::{Error, Message, Received, Wait};
 use tench::time;
 use tench_linux::{Fault, Instance};
 use tench_linux_memory::Access;
@@ -18,7 +18,8 @@ use crate::machine::{Kernel, uptime};
 /// Says what the kernel refuses.
 pub fn run(instance: &mut Instance<Kernel>) -> Result<(), String> {
     let endpoint = instance.system.memory.hardware.endpoint();
-    let mut received = Received::new();
+    // Both are large, and are used again and again.
+    let (mut message, mut received) = (Message::new(0), Received::new());
     while instance.status().is_none() {
         let wait = match instance.deadline().map(|deadline| deadline.saturating_sub(uptime())) {
             Some(Duration::ZERO) => {
@@ -32,7 +33,10 @@ pub fn run(instance: &mut Instance<Kernel>) -> Result<(), String> {
         let kernel = &mut instance.system.memory.hardware;
         let wait = wait.with_reply(kernel.current());
         let result = match kernel.take_answer() {
-            Some(answer) => endpoint.reply_receive_into(&answer, wait, &mut received),
+            Some(answer) => {
+                answer.write(&mut message);
+                endpoint.reply_receive_into(&message, wait, &mut received)
+            }
             None => endpoint.receive_into(wait, &mut received),
         };
         match result {
@@ -56,13 +60,15 @@ pub fn run(instance: &mut Instance<Kernel>) -> Result<(), String> {
 /// Does what a message asks for.
 fn serve(instance: &mut Instance<Kernel>, received: &Received) {
     let process = received.badge() as u32;
+    if received.label() & 0xffff == Class::ForeignCall as u64
+        && let Some(words) = received.words().first_chunk()
+    {
+        let call = ForeignCall::of_message(received.label(), words);
+        return instance.call(process, call.number, call.arguments);
+    }
     let mut words = [0; 8];
     for (word, value) in words.iter_mut().zip(received.words()) {
         *word = *value;
-    }
-    if received.label() & 0xffff == Class::ForeignCall as u64 {
-        let call = ForeignCall::of_message(received.label(), &words);
-        return instance.call(process, call.number, call.arguments);
     }
     let report = Report::of_message(received.label(), &words);
     let fault = if report.class == Class::PageFault as u64 {

@@ -46,7 +46,7 @@ pub struct Threads {
 
 /// An answer that was not sent yet.
 #[derive(Debug)]
-struct Answer {
+pub struct Answer {
     /// The endpoint of the thread.
     thread: Cap<Endpoint>,
     result: Option<u64>,
@@ -62,11 +62,23 @@ impl Answer {
         Answer { thread: thread.endpoint, result }
     }
 
-    fn message(&self) -> Message {
+    /// Makes a message carry the answer.
+    #[inline(always)]
+    pub fn write(&self, message: &mut Message) {
         match self.result {
-            Some(result) => Message::with_words(reply::RESULT, &[result]),
-            None => Message::with_words(reply::RESUME, &[]),
+            Some(result) => {
+                message.restart(reply::RESULT);
+                message.push(result);
+            }
+            None => message.restart(reply::RESUME),
         }
+    }
+
+    /// Answers the thread that a reply object holds.
+    fn send(&self, reply: Cap<Reply>) {
+        let mut message = Message::new(0);
+        self.write(&mut message);
+        never_refused(reply.reply(&message));
     }
 }
 
@@ -87,8 +99,8 @@ impl Threads {
     }
 
     /// Takes the answer to what was received last, if there is one already.
-    pub fn take_answer(&mut self) -> Option<Message> {
-        self.answer.take().map(|answer| answer.message())
+    pub const fn take_answer(&mut self) -> Option<Answer> {
+        self.answer.take()
     }
 
     /// Makes a stopped thread.
@@ -145,7 +157,7 @@ impl Threads {
         let answer = Answer::new(thread, result);
         match thread.reply.take() {
             Some(reply) => {
-                never_refused(reply.cap().reply(&answer.message()));
+                answer.send(reply.cap());
                 self.free.push(reply);
             }
             None => self.answer = Some(answer),
@@ -170,7 +182,7 @@ impl Threads {
     pub fn stop(&mut self, thread: &mut Thread) {
         // Its call is over, and has a result.
         if let Some(answer) = self.take_answer_to(thread) {
-            never_refused(self.current.cap().reply(&answer.message()));
+            answer.send(self.current.cap());
         }
         never_refused(thread.thread.cap().suspend());
         self.free.extend(thread.reply.take());

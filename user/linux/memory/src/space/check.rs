@@ -19,6 +19,9 @@ impl<H: Hardware> Space<H> {
             if table.used != table.entries.iter().flatten().count() {
                 return Err("a table has another number of entries than it says");
             }
+            if table.entries.iter().enumerate().any(|(index, entry)| entry.is_some() && !table.span.contains(&index)) {
+                return Err("a table has an entry where it says that there is none");
+            }
             for (index, entry) in table.entries.iter().enumerate() {
                 let hardware = mapped(&table.hardware, index);
                 let Some(entry) = entry else {

@@ -143,8 +143,7 @@ impl<H: Hardware> Space<H> {
     fn put_page(&mut self, address: u64, page: Page) {
         let (base, index) = locate(address);
         if let Some(table) = self.tables.get_mut(&base) {
-            table.entries[index] = Some(Entry { page, rights: Rights::empty() });
-            table.used += 1;
+            table.put(index, Entry { page, rights: Rights::empty() });
         }
     }
 }

@@ -84,9 +84,9 @@ impl Hardware for Machine {
         table[first..first + count].fill(None);
     }
 
-    fn share(&mut self, from: &mut Table, to: &mut Table) -> Result<(), Errno> {
+    fn share(&mut self, from: &mut Table, to: &mut Table, used: std::ops::Range<usize>) -> Result<(), Errno> {
         assert!(to.iter().all(Option::is_none));
-        for (from, to) in from.iter_mut().zip(to) {
+        for (from, to) in from[used.clone()].iter_mut().zip(&mut to[used]) {
             self.count_call()?;
             if let Some((_, rights)) = from {
                 rights.remove(Rights::WRITE);

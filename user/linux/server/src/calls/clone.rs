@@ -144,6 +144,7 @@ impl<M: Machine> Caller<'_, M> {
                 return Err(error);
             }
         };
+        self.system.update_time();
         let own = &*self.process;
         self.system.tree.share(own.directory);
         for (_, descriptor) in own.descriptors.all() {
@@ -166,7 +167,7 @@ impl<M: Machine> Caller<'_, M> {
             score_adjustment: own.score_adjustment,
             ..Process::new(thread, space, descriptors)
         };
-        self.others.put(Box::new(child));
+        self.others.add(Box::new(child));
         Ok(())
     }
 

@@ -43,6 +43,9 @@ impl<M: Machine> Caller<'_, M> {
         if let Some(opening) = self.opening() {
             return self.add_descriptor(Descriptor { description: opening?, closes_on_exec }, 0);
         }
+        if flags & open::CREAT != 0 {
+            self.system.update_time();
+        }
         let (from, path) = self.path(directory, path)?;
         let permissions = mode as u32 & 0o7777 & !self.process.mask;
         let places = (tench_linux_files::Tree::ROOT, from);

@@ -21,6 +21,7 @@ const TIMES: usize = 2 * timespec::SIZE;
 impl<M: Machine> Caller<'_, M> {
     /// Opens something without a name. Returns its descriptor.
     pub(crate) fn add_special(&mut self, special: Special, flags: u32, closes_on_exec: bool) -> Result {
+        self.system.update_time();
         let number = self.system.specials.add(special);
         let node = self.system.tree.make_special(number);
         let description = self.system.open(node, flags);

@@ -41,6 +41,7 @@ impl<M: Machine> Caller<'_, M> {
             }
         }
         memory.objects.set_length(&mut memory.pool, &mut memory.hardware, object, length);
+        self.system.update_time();
         self.system.tree.touch(node);
         Ok(0)
     }
@@ -88,6 +89,7 @@ impl<M: Machine> Caller<'_, M> {
             memory.objects.write(&mut memory.pool, &mut memory.hardware, object, place, &zeros[..count as usize])?;
             place += count;
         }
+        self.system.update_time();
         self.system.tree.touch(node);
         Ok(0)
     }

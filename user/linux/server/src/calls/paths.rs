@@ -46,6 +46,7 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Returns the place of a path's last name.
     fn place(&mut self, directory: u64, path: u64) -> Result<Found> {
+        self.system.update_time();
         let (from, path) = self.path(directory, path)?;
         self.system.tree.walk_with(&self.view(), (Tree::ROOT, from), &path, Last::Name)
     }

@@ -17,6 +17,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         let kept = flags & (open::NONBLOCK | open::DIRECT);
+        self.system.update_time();
         let node = self.system.tree.make_pipe();
         let reader = self.system.open(node, open::RDONLY | kept);
         self.system.tree.share(node);

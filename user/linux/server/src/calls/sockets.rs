@@ -154,6 +154,7 @@ impl<M: Machine> Caller<'_, M> {
         if socket.node.is_some() {
             return Err(Errno::EINVAL);
         }
+        self.system.update_time();
         let permissions = 0o777 & !self.process.mask;
         let node = self.system.tree.make(&mut self.system.memory, &place, NewNode::Socket, permissions)?;
         if let Err(error) = self.system.sockets.bind_node(socket.id, Tree::number(node), path) {

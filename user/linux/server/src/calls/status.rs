@@ -130,6 +130,7 @@ impl<M: Machine> Caller<'_, M> {
 
     fn set_permissions(&mut self, node: NodeId, mode: u64) -> Result {
         Self::may_change(node)?;
+        self.system.update_time();
         let now = self.system.tree.now;
         let attributes = &mut self.system.tree.node_mut(node).attributes;
         attributes.permissions = mode as u32 & 0o7777;
@@ -152,6 +153,7 @@ impl<M: Machine> Caller<'_, M> {
 
     fn set_owner(&mut self, node: NodeId, user: u64, group: u64) -> Result {
         Self::may_change(node)?;
+        self.system.update_time();
         let now = self.system.tree.now;
         let attributes = &mut self.system.tree.node_mut(node).attributes;
         let (user, group) = (user as u32, group as u32);
@@ -180,6 +182,7 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Changes the times that are recorded of a file.
     pub fn utimensat(&mut self, directory: u64, path: u64, times: u64, flags: u64) -> Result {
+        self.system.update_time();
         if flags as u32 & !(at::SYMLINK_NOFOLLOW | at::EMPTY_PATH) != 0 {
             return Err(Errno::EINVAL);
         }

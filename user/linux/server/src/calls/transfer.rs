@@ -227,6 +227,7 @@ impl<M: Machine> Caller<'_, M> {
                     place = memory.objects.get(object).length();
                 }
                 let count = memory.objects.write(&mut memory.pool, &mut memory.hardware, object, place, from)?;
+                self.system.update_time();
                 self.system.tree.touch(node);
                 count
             }

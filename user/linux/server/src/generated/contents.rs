@@ -18,7 +18,8 @@ use crate::calls::DEVICE;
 use crate::calls::system_name;
 use crate::descriptors::{Contents, DescriptionId};
 use crate::exec::FEATURES;
-use crate::process::{Process, Processes, trimmed};
+use crate::process::{Process, trimmed};
+use crate::processes::Processes;
 use crate::thread::State;
 
 /// Kinds of devices that exist.

@@ -10,7 +10,8 @@ use super::process::{ENTRIES, Entry, index_of};
 use super::{Owner, What};
 use crate::Machine;
 use crate::descriptors::{Description, Descriptions};
-use crate::process::{Process, Processes};
+use crate::process::Process;
+use crate::processes::Processes;
 
 /// Position of the first process in `/proc`, whose number is 0, behind the fixed entries. Linux has the same.
 const FIRST_PROCESS: u64 = 256;

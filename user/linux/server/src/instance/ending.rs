@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use super::{FIRST, Instance};
 use crate::descriptors::Descriptors;
-use crate::process::{Process, Processes, Status};
+use crate::process::{Process, Status};
+use crate::processes::Processes;
 use crate::signals::{Cause, Info, Signals, action_flag, number};
 use crate::thread::{State, Thread};
 use crate::waiting::Key;

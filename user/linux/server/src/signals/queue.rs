@@ -6,7 +6,11 @@ use super::{Info, Set, number, only};
 
 /// Signals that have come, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Queue(VecDeque<Info>);
+pub struct Queue {
+    infos: VecDeque<Info>,
+    /// Which signals are among them.
+    set: Set,
+}
 
 impl Queue {
     /// The most signals that wait. A further one is lost if it is a real-time signal, of which each counts.
@@ -14,57 +18,64 @@ impl Queue {
 
     /// Returns a queue without signals.
     pub const fn new() -> Queue {
-        Queue(VecDeque::new())
+        Queue { infos: VecDeque::new(), set: 0 }
     }
 
     /// Returns which signals have come.
-    pub fn set(&self) -> Set {
-        self.0.iter().fold(0, |set, info| set | only(info.signal))
+    pub const fn set(&self) -> Set {
+        self.set
     }
 
     /// Returns whether one of a set of signals has come.
-    pub fn has(&self, set: Set) -> bool {
-        self.0.iter().any(|info| only(info.signal) & set != 0)
+    pub const fn has(&self, set: Set) -> bool {
+        self.set & set != 0
     }
 
     /// Returns how many signals have come.
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.infos.len()
     }
 
     /// Returns whether something is true of a signal that has come.
     pub fn any(&self, is_meant: impl Fn(&Info) -> bool) -> bool {
-        self.0.iter().any(is_meant)
+        self.infos.iter().any(is_meant)
     }
 
     /// Adds a signal that, unless it is a real-time signal, has not come already.
     pub fn add(&mut self, info: Info) {
         let is_counted = info.signal >= number::RT_MIN;
-        let is_lost = if is_counted { self.0.len() >= Queue::MAX } else { self.has(only(info.signal)) };
+        let is_lost = if is_counted { self.infos.len() >= Queue::MAX } else { self.has(only(info.signal)) };
         if !is_lost {
-            self.0.push_back(info);
+            self.infos.push_back(info);
+            self.set |= only(info.signal);
         }
     }
 
     /// Adds a signal before all others, in place of an equal one.
     pub fn add_first(&mut self, info: Info) {
         self.drop_all(only(info.signal));
-        self.0.push_front(info);
+        self.infos.push_front(info);
+        self.set |= only(info.signal);
     }
 
     /// Drops all signals of a set.
     pub fn drop_all(&mut self, set: Set) {
-        self.0.retain(|info| only(info.signal) & set == 0);
+        self.infos.retain(|info| only(info.signal) & set == 0);
+        self.set &= !set;
     }
 
     /// Takes the next signal of a set: a fault's first, then the lowest number.
     pub fn take_of(&mut self, set: Set) -> Option<Info> {
         let faults = set & (only(number::ILL) | only(number::BUS) | only(number::SEGV));
         let candidates = |set: Set| {
-            let infos = self.0.iter().enumerate();
+            let infos = self.infos.iter().enumerate();
             infos.filter(|(_, info)| only(info.signal) & set != 0).min_by_key(|(_, info)| info.signal)
         };
         let (index, _) = candidates(faults).or_else(|| candidates(set))?;
-        self.0.remove(index)
+        let taken = self.infos.remove(index)?;
+        if !self.infos.iter().any(|info| info.signal == taken.signal) {
+            self.set &= !only(taken.signal);
+        }
+        Some(taken)
     }
 }

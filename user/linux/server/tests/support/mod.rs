@@ -100,8 +100,13 @@ impl Hardware for Console {
     fn unmap(&mut self, table: &mut machine::Table, first: usize, count: usize) {
         self.machine.unmap(table, first, count);
     }
-    fn share(&mut self, from: &mut machine::Table, to: &mut machine::Table) -> Result<(), Errno> {
-        self.machine.share(from, to)
+    fn share(
+        &mut self,
+        from: &mut machine::Table,
+        to: &mut machine::Table,
+        used: std::ops::Range<usize>,
+    ) -> Result<(), Errno> {
+        self.machine.share(from, to, used)
     }
     fn drop_table(&mut self, root: &mut (), table: machine::Table) {
         self.machine.drop_table(root, table);
