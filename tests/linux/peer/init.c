@@ -3,7 +3,8 @@
 
 #include "../system.h"
 
-enum { MOUNT = 40, REBOOT = 142 };
+enum { MOUNT = 40, REBOOT = 142, SOCKET = 198 };
+enum { INET = 2, DATAGRAMS = 2, SET_FLAGS = 0x8914, UP = 1 };
 enum { DRAIN = 0x5409, TAKE_TERMINAL = 0x540e };
 enum { MAGIC = 0xfee1dead, MAGIC_TOO = 672274793, POWER_OFF = 0x4321fedc };
 enum { LONGEST = 1 << 16, MOST = 1024 };
@@ -25,6 +26,19 @@ static void mount(const char *kind, const char *where, const char *options) {
     number error = call(MOUNT, (number)kind, (number)where, (number)kind, 0, (number)options, 0);
     if (error < 0)
         fail(where, error);
+}
+
+/* Brings the loopback interface up, as it always is on Tench. */
+static void raise_loopback(void) {
+    struct {
+        char name[16];
+        short flags, rest[11];
+    } request = {"lo", UP, {0}};
+    number file = call(SOCKET, INET, DATAGRAMS, 0, 0, 0, 0);
+    number error = call(IOCTL, file, SET_FLAGS, (number)&request, 0, 0, 0);
+    if (error < 0)
+        fail("bring the loopback interface up", error);
+    call(CLOSE, file, 0, 0, 0, 0, 0);
 }
 
 /* Reads the program's arguments. */
@@ -60,6 +74,7 @@ int program(number count, char **ignored) {
     mount("proc", "/proc", "");
     mount("sysfs", "/sys", "");
     mount("tmpfs", "/tmp", "mode=1777");
+    raise_loopback();
     call(MKDIRAT, AT_FDCWD, (number)"/etc", 0755, 0, 0, 0);
     call(MKDIRAT, AT_FDCWD, (number)"/root", 0755, 0, 0, 0);
     static char *arguments[MOST + 1];

@@ -155,8 +155,8 @@ impl<M: Machine> Caller<'_, M> {
         let mut keys = keys.to_vec();
         keys.sort_unstable();
         keys.dedup();
-        let (number, arguments) = (0, [0; 6]);
-        *place = Some(Waiting { number, arguments, keys, deadline, interruption, done, time_left, opening });
+        let (number, arguments, messages) = (0, [0; 6], 0);
+        *place = Some(Waiting { number, arguments, keys, deadline, interruption, done, messages, time_left, opening });
         WAITS
     }
 

@@ -83,6 +83,8 @@ pub struct System<M: Machine> {
     pub(crate) timers: TimerNames,
     /// Sockets. Files that are sent are on their way as open files.
     pub sockets: Sockets<DescriptionId>,
+    /// Set while files are closed that were in sockets.
+    settles: bool,
     /// Things with descriptors that are no files.
     pub specials: Specials,
     /// A buffer through which calls copy.
@@ -117,6 +119,7 @@ impl<M: Machine> System<M> {
             futexes: Futexes::default(),
             timers: TimerNames::default(),
             sockets: Sockets::new(Limits::default()),
+            settles: false,
             specials: Specials::default(),
             buffer: Vec::new(),
             waiters: Waiters::default(),
@@ -280,12 +283,24 @@ impl<M: Machine> System<M> {
 
     /// Wakes who waits for what has happened to sockets, and closes the files that nobody can receive any more.
     pub(crate) fn settle_sockets(&mut self) {
-        for (socket, event) in self.sockets.take_events() {
-            self.waiters.wake(Key::Socket(socket, event));
+        // A file that is closed may be a socket with files in it, and so on: they are closed one after the other, and
+        // not each within the one before, for which the stack might be too small.
+        if core::mem::replace(&mut self.settles, true) {
+            return;
         }
-        for description in self.sockets.take_rights() {
-            self.close(description);
+        loop {
+            for (socket, event) in self.sockets.take_events() {
+                self.waiters.wake(Key::Socket(socket, event));
+            }
+            let rights = self.sockets.take_rights();
+            if rights.is_empty() {
+                break;
+            }
+            for description in rights {
+                self.close(description);
+            }
         }
+        self.settles = false;
     }
 
     /// Lets a timer be due, and again later if it wants that.

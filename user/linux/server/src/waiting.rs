@@ -65,6 +65,8 @@ pub struct Waiting {
     pub interruption: Interruption,
     /// How much of what was asked for has been done.
     pub done: u64,
+    /// How many of several messages have been sent or received.
+    pub messages: u64,
     /// Where to write how much time was left if a signal ends the wait; 0 for nowhere.
     pub time_left: u64,
     /// An open file that is not yet anybody's.

@@ -136,7 +136,11 @@ impl<R> Sockets<R> {
         if socket.state != State::Listening {
             return Err(Errno::EINVAL.into());
         }
+        let no_more_come = socket.is_unix() && socket.receives_no_more;
         let Some(connection) = self.at_mut(id.0).connections.pop_front() else {
+            if no_more_come {
+                return Err(Errno::EINVAL.into());
+            }
             return Err(Refusal::Waits(id, Event::Readable));
         };
         self.at_mut(connection).is_embryo = false;

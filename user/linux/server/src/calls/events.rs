@@ -134,11 +134,8 @@ impl<M: Machine> Caller<'_, M> {
     /// Reads from something without a name; waits if there is nothing.
     pub(crate) fn read_special(&mut self, number: u32, node: NodeId, flags: u32, into: &mut [u8]) -> Result<usize> {
         let (taken, key) = match self.system.specials.get(number) {
-            Special::Epoll(_) => return Err(Errno::EINVAL),
-            Special::Socket(socket) => {
-                let socket = *socket;
-                return self.read_socket(&socket, flags, into);
-            }
+            // What a socket has received is read as a message.
+            Special::Epoll(_) | Special::Socket(_) => return Err(Errno::EINVAL),
             Special::Signals(set) => {
                 let set = *set;
                 return self.read_signals(set, flags, into);
@@ -186,7 +183,7 @@ impl<M: Machine> Caller<'_, M> {
             Special::Counter(counter) => counter,
             Special::Socket(socket) => {
                 let socket = *socket;
-                return self.write_socket(&socket, flags, from);
+                return self.send_bytes(&socket, flags, from);
             }
             Special::Timer(_) | Special::Signals(_) | Special::Epoll(_) => return Err(Errno::EINVAL),
         };

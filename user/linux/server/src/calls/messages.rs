@@ -11,7 +11,7 @@ use tench_linux_sockets::numbers::{kind, message};
 use tench_linux_sockets::{Credentials, Message, Received};
 
 use super::sockets::Named;
-use super::transfer::Vector;
+use super::transfer::{MAX_VECTORS, Vector};
 use crate::Machine;
 use crate::caller::{Caller, Result, WAITS};
 use crate::descriptors::{DescriptionId, Descriptor};
@@ -71,7 +71,8 @@ impl<M: Machine> Caller<'_, M> {
         let mut done = self.done();
         let mut buffer = self.take_buffer();
         let result = loop {
-            let part = (length - done).min(PART as u64) as usize;
+            // The program may have changed how much there is to send.
+            let part = length.saturating_sub(done).min(PART as u64) as usize;
             let filled = self.gather(vectors, done, &mut buffer[..part]);
             if filled < part {
                 break Err(Errno::EFAULT);
@@ -138,7 +139,8 @@ impl<M: Machine> Caller<'_, M> {
         let mut done = self.done();
         loop {
             let mut bytes = self.take_buffer();
-            let part = (length - done).min(most) as usize;
+            // The program may have changed how much there is room for.
+            let part = length.saturating_sub(done).min(most) as usize;
             bytes.resize(part.max(PART), 0);
             let result = self.system.sockets.receive(socket.id, &mut [&mut bytes[..part]], flags);
             // What has come already is the result of a call that would have to wait for more.
@@ -184,19 +186,26 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Reads what a socket has received.
-    pub(crate) fn read_socket(&mut self, socket: &Socket, flags: u32, into: &mut [u8]) -> Result<usize> {
-        let may_wait = flags & open::NONBLOCK == 0;
-        let told = if may_wait { 0 } else { message::DONTWAIT };
-        let result = self.system.sockets.receive(socket.id, &mut [into], told);
-        let received = self.socket_result(socket.id, result, may_wait, false)?;
-        let count = received.count;
+    /// Reads what a socket has received, from one message into several places. Files that came with it are closed.
+    pub(super) fn read_socket(&mut self, descriptor: u64, vectors: &[Vector]) -> Result {
+        if vectors.iter().all(|vector| vector.length == 0) {
+            return Ok(0);
+        }
+        let (socket, _, own) = self.socket_of(descriptor)?;
+        let received = self.receive(&socket, own, vectors, 0)?;
+        let count = received.count as u64;
         self.let_go(received);
         Ok(count)
     }
 
-    /// Writes to a socket.
-    pub(crate) fn write_socket(&mut self, socket: &Socket, flags: u32, from: &[u8]) -> Result<usize> {
+    /// Writes to a socket, one message from several places.
+    pub(super) fn write_socket(&mut self, descriptor: u64, vectors: &[Vector]) -> Result {
+        let (socket, _, own) = self.socket_of(descriptor)?;
+        self.send(&socket, own, vectors, Outgoing::default())
+    }
+
+    /// Writes bytes of a file to a socket.
+    pub(crate) fn send_bytes(&mut self, socket: &Socket, flags: u32, from: &[u8]) -> Result<usize> {
         let result = self.send_part(socket, flags, from, &mut Outgoing::default());
         match result {
             Err(Errno::EPIPE) if matches!(socket.kind, kind::STREAM | kind::SEQPACKET) => Err(self.broken_pipe()),
@@ -239,11 +248,20 @@ impl<M: Machine> Caller<'_, M> {
         Ok(Header { address, record })
     }
 
+    /// Reads where the parts of a message are.
+    fn message_vectors(&mut self, header: &Header) -> Result<Vec<Vector>> {
+        let count = header.word(msghdr::VECTOR_COUNT);
+        if count > MAX_VECTORS {
+            return Err(Errno::EMSGSIZE);
+        }
+        self.read_vectors(header.word(msghdr::VECTORS), count)
+    }
+
     /// Sends bytes from several places, and open files.
     pub fn sendmsg(&mut self, descriptor: u64, header: u64, flags: u64) -> Result {
         let (socket, _, own) = self.socket_of(descriptor)?;
         let header = self.read_header(header)?;
-        let vectors = self.read_vectors(header.word(msghdr::VECTORS), header.word(msghdr::VECTOR_COUNT))?;
+        let vectors = self.message_vectors(&header)?;
         let name_length = u32_at(&header.record, msghdr::NAME_LENGTH).into();
         let to = self.receiver(&socket, header.word(msghdr::NAME), name_length)?;
         let mut outgoing = Outgoing { to, flags: flags as u32, ..Outgoing::default() };
@@ -280,7 +298,7 @@ impl<M: Machine> Caller<'_, M> {
         let (socket, _, own) = self.socket_of(descriptor)?;
         let flags = flags as u32;
         let header = self.read_header(header)?;
-        let vectors = self.read_vectors(header.word(msghdr::VECTORS), header.word(msghdr::VECTOR_COUNT))?;
+        let vectors = self.message_vectors(&header)?;
         let mut received = self.receive(&socket, own, &vectors, flags)?;
         let (count, record) = (received.count, sender(&received));
         if flags & message::PEEK != 0 && received.has_rights {
@@ -333,40 +351,52 @@ impl<M: Machine> Caller<'_, M> {
         writer.end()
     }
 
-    /// Sends several messages. Returns their number: as many as can be sent without waiting after the first.
+    /// Sends several messages. Returns their number: fewer than asked for if one cannot be sent.
     pub fn sendmmsg(&mut self, descriptor: u64, headers: u64, count: u64, flags: u64) -> Result {
-        self.several(headers, count, flags, |caller, header, flags| caller.sendmsg(descriptor, header, flags))
+        let count = u64::from(count as u32).min(MAX_MESSAGES);
+        self.socket_of(descriptor)?;
+        self.several(headers, count, |caller, header, _| caller.sendmsg(descriptor, header, flags))
     }
 
-    /// Receives several messages. Returns their number: as many as are there after the first, for which it waits.
+    /// Receives several messages. Returns their number: fewer than asked for if one cannot be received, or if the
+    /// program wants to wait for one only.
     pub fn recvmmsg(&mut self, descriptor: u64, headers: u64, count: u64, flags: u64, time: u64) -> Result {
         const FOR_ONE: u64 = 0x10000;
+        self.socket_of(descriptor)?;
         if time != 0 {
             self.read_time(time)?;
         }
-        let flags = flags & !FOR_ONE;
-        self.several(headers, count, flags, |caller, header, flags| caller.recvmsg(descriptor, header, flags))
+        self.several(headers, u64::from(count as u32), |caller, header, index| {
+            let waits = flags & FOR_ONE == 0 || index == 0;
+            let flags = flags & !FOR_ONE | if waits { 0 } else { message::DONTWAIT.into() };
+            caller.recvmsg(descriptor, header, flags)
+        })
     }
 
-    /// Does something to each of several messages until it cannot be done at once, and writes each one's length.
-    fn several(
-        &mut self,
-        headers: u64,
-        count: u64,
-        flags: u64,
-        mut each: impl FnMut(&mut Self, u64, u64) -> Result,
-    ) -> Result {
-        for index in 0..(count as u32 as u64).min(MAX_MESSAGES) {
+    /// Does something to each of several messages until it cannot be done, and writes each one's length. A call that
+    /// has waited goes on with the message for which it did.
+    fn several(&mut self, headers: u64, count: u64, mut each: impl FnMut(&mut Self, u64, u64) -> Result) -> Result {
+        let mut index = self.waiting().map_or(0, |waiting| waiting.messages);
+        while index < count {
             let header = headers.wrapping_add(index * msghdr::SIZE_OF_SEVERAL as u64);
-            let waits = if index == 0 { 0 } else { u64::from(message::DONTWAIT) };
-            let length = match each(self, header, flags | waits) {
-                Ok(length) => length,
+            let written = each(self, header, index).and_then(|length| {
+                self.write(header.wrapping_add(msghdr::DONE as u64), &(length as u32).to_le_bytes())
+            });
+            match written {
+                Ok(()) => index += 1,
+                Err(WAITS) => {
+                    if let Some(waiting) = self.waiting_mut() {
+                        waiting.messages = index;
+                    }
+                    return Err(WAITS);
+                }
                 Err(_) if index > 0 => return Ok(index),
                 Err(error) => return Err(error),
-            };
-            self.write(header.wrapping_add(msghdr::DONE as u64), &(length as u32).to_le_bytes())?;
+            }
+            // The next one waits for itself.
+            self.process.thread_mut().waiting = None;
         }
-        Ok((count as u32 as u64).min(MAX_MESSAGES))
+        Ok(count)
     }
 }
 

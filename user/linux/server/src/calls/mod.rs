@@ -7,6 +7,7 @@ mod epoll;
 mod events;
 mod futex;
 mod identity;
+mod interfaces;
 mod length;
 mod memory;
 mod messages;

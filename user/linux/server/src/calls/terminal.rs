@@ -53,18 +53,19 @@ impl<M: Machine> Caller<'_, M> {
                 *flags = *flags & !open::NONBLOCK | if is_on { open::NONBLOCK } else { 0 };
                 Ok(0)
             }
-            command::FIONREAD | command::COUTQ if self.is_socket(node) => {
+            command::FIONREAD | command::COUTQ if self.is_socket_node(node) => {
                 let (socket, ..) = self.socket_of(descriptor)?;
                 self.count_socket_bytes(&socket, command == command::COUTQ, argument)
             }
             command::FIONREAD => self.count_readable(node, argument),
+            _ if self.is_socket_node(node) => self.ask_interfaces(descriptor, command, argument),
             _ if self.is_terminal(node) => self.control_terminal(command, argument),
             _ => Err(Errno::ENOTTY),
         }
     }
 
     /// Returns whether a node is a socket.
-    fn is_socket(&self, node: NodeId) -> bool {
+    pub(super) fn is_socket_node(&self, node: NodeId) -> bool {
         matches!(self.system.tree.node(node).kind, Kind::Special(number) if self.system.specials.is_socket(number))
     }
 

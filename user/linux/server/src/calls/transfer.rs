@@ -17,7 +17,7 @@ const MAX_TRANSFER: u64 = 0x7fff_f000;
 /// The most that is copied at once, in bytes.
 const PART: usize = 64 * 1024;
 /// The most vectors of one call.
-const MAX_VECTORS: u64 = 1024;
+pub(super) const MAX_VECTORS: u64 = 1024;
 
 /// A place in the process's memory.
 #[derive(Clone, Copy)]
@@ -40,7 +40,11 @@ impl<M: Machine> Caller<'_, M> {
         let description = self.descriptor(descriptor)?;
         self.system.descriptions.get(description).reads().then_some(()).ok_or(Errno::EBADF)?;
         let from = self.from(description, offset)?;
-        self.read_to(description, address, length.min(MAX_TRANSFER), from)
+        let length = length.min(MAX_TRANSFER);
+        if self.is_socket(description) {
+            return self.read_socket(descriptor, &[Vector { address, length }]);
+        }
+        self.read_to(description, address, length, from)
     }
 
     /// Writes to a file, at its position or at an offset.
@@ -48,7 +52,11 @@ impl<M: Machine> Caller<'_, M> {
         let description = self.descriptor(descriptor)?;
         self.system.descriptions.get(description).writes().then_some(()).ok_or(Errno::EBADF)?;
         let from = self.from(description, offset)?;
-        self.write_vectors(description, &[Vector { address, length }], &from)
+        let vectors = [Vector { address, length: length.min(MAX_TRANSFER) }];
+        if self.is_socket(description) {
+            return self.write_socket(descriptor, &vectors);
+        }
+        self.write_vectors(description, &vectors, &from)
     }
 
     /// Returns from where a call transfers.
@@ -63,6 +71,12 @@ impl<M: Machine> Caller<'_, M> {
             Kind::Character(device) if devices::is_terminal(device) => Err(Errno::ESPIPE),
             _ => Ok(From::Offset(offset)),
         }
+    }
+
+    /// Returns whether an open file is a socket, of which one call reads or writes one message.
+    fn is_socket(&mut self, description: DescriptionId) -> bool {
+        let node = self.system.descriptions.get(description).node;
+        self.is_socket_node(node)
     }
 
     fn read_to(&mut self, description: DescriptionId, address: u64, length: u64, from: From) -> Result {
@@ -265,8 +279,12 @@ impl<M: Machine> Caller<'_, M> {
         let description = self.descriptor(descriptor)?;
         self.system.descriptions.get(description).reads().then_some(()).ok_or(Errno::EBADF)?;
         let from = self.from(description, offset)?;
+        let vectors = self.read_vectors(vectors, count)?;
+        if self.is_socket(description) {
+            return self.read_socket(descriptor, &vectors);
+        }
         let mut done = 0;
-        for Vector { address, length } in self.read_vectors(vectors, count)? {
+        for Vector { address, length } in vectors {
             let length = length.min(MAX_TRANSFER - done);
             let from = match from {
                 From::Position => From::Position,
@@ -292,6 +310,10 @@ impl<M: Machine> Caller<'_, M> {
         self.system.descriptions.get(description).writes().then_some(()).ok_or(Errno::EBADF)?;
         let from = self.from(description, offset)?;
         let vectors = self.read_vectors(vectors, count)?;
+        if self.is_socket(description) {
+            let is_empty = vectors.iter().all(|vector| vector.length == 0);
+            return if is_empty { Ok(0) } else { self.write_socket(descriptor, &vectors) };
+        }
         self.write_vectors(description, &vectors, &from)
     }
 
@@ -344,6 +366,7 @@ impl<M: Machine> Caller<'_, M> {
         }
         let length = match self.system.tree.node(node).kind {
             Kind::Regular(object) => self.system.memory.objects.get(object).length(),
+            Kind::Special(number) if self.system.specials.is_socket(number) => return Err(Errno::ESPIPE),
             Kind::Character(device) if devices::is_terminal(device) => return Err(Errno::ESPIPE),
             Kind::Character(_) | Kind::Special(_) => return Ok(0),
             Kind::Fifo(_) | Kind::Socket => return Err(Errno::ESPIPE),

@@ -235,10 +235,11 @@ impl<M: Machine> Instance<M> {
 /// made again after the handler.
 fn interrupt(waiting: &Waiting, action: &Action, registers: &mut Registers) -> Option<u64> {
     let restarts = action.flags() & action_flag::RESTART != 0;
-    if waiting.done == 0 && waiting.interruption == Interruption::Restartable && restarts {
+    let done = if waiting.messages > 0 { waiting.messages } else { waiting.done };
+    if done == 0 && waiting.interruption == Interruption::Restartable && restarts {
         registers.pc = registers.pc.wrapping_sub(INSTRUCTION);
         return None;
     }
-    registers.x[0] = if waiting.done > 0 { waiting.done } else { INTERRUPTED };
+    registers.x[0] = if done > 0 { done } else { INTERRUPTED };
     Some(registers.x[0])
 }

@@ -389,6 +389,7 @@ impl Play {
             space.check(&system.memory, |table, index| table[index]).unwrap();
         }
         system.tree.check().unwrap();
+        system.sockets.check();
         self.check_threads();
     }
 
@@ -440,6 +441,9 @@ impl Play {
         assert_eq!((system.memory.hardware.alive(), system.memory.hardware.threads), (0, 0), "address spaces, threads");
         assert_eq!(system.spaces.iter().count(), 0, "memory");
         assert_eq!(system.futexes.threads().count(), 0, "nobody waits for words");
+        system.sockets.check();
+        assert_eq!(system.sockets.held_rights(), 0, "files that were sent");
+        assert!(system.sockets.is_empty(), "sockets");
         assert_eq!(system.descriptions.count(), 0, "open files");
         assert!(system.waiters.is_over(), "nobody waits");
         let users: u32 = system.tree.nodes().map(Node::users).sum();
