@@ -54,6 +54,13 @@ sqlite3 w.db ".output /dev/null" "begin immediate;
 cat() { while read -r line; do echo "$line"; done; }
 cat <inner; sqlite3 w.db "select group_concat(x) from t; pragma integrity_check;"
 
+echo '== a writer beside a writer'
+sqlite3 w.db "begin immediate; insert into t values (4);" \
+    ".shell sqlite3 w.db 'insert into t values (5);' >inner 2>&1; echo \$? >>inner" "commit;"
+cat <inner; sqlite3 w.db "insert into t values (6); select group_concat(x) from t;"
+sqlite3 r.db "create table t (x); begin exclusive;" ".shell sqlite3 r.db 'select * from t;' >inner 2>&1"
+cat <inner; sqlite3 r.db "select count(*) from t;"
+
 echo '== a writer that is killed'
 sqlite3 k.db "create table t (x); insert into t values ('kept');"
 (sqlite3 k.db "begin;

@@ -148,6 +148,24 @@ pub mod epoll {
     pub const FLAGS: u32 = EXCLUSIVE | WAKEUP | ONESHOT | EDGE;
 }
 
+pub mod lock {
+    //! Locks of files: commands of `fcntl`, the types in their records, and operations of `flock`.
+    pub const GETLK: u32 = 5;
+    pub const SETLK: u32 = 6;
+    pub const SETLKW: u32 = 7;
+    pub const OFD_GETLK: u32 = 36;
+    pub const OFD_SETLK: u32 = 37;
+    pub const OFD_SETLKW: u32 = 38;
+    pub const READ: u16 = 0;
+    pub const WRITE: u16 = 1;
+    pub const UNLOCK: u16 = 2;
+    pub const SHARED: u32 = 1;
+    pub const EXCLUSIVE: u32 = 2;
+    pub const NONBLOCK: u32 = 4;
+    pub const REMOVE: u32 = 8;
+    pub const MANDATORY: u32 = 32;
+}
+
 pub mod futex {
     //! Operations of `futex`, and their flags.
     pub const WAIT: u32 = 0;

@@ -110,6 +110,15 @@ pub mod robust_list {
     pub const SIZE: usize = 24;
 }
 
+pub mod flock {
+    pub const TYPE: usize = 0;
+    pub const WHENCE: usize = 2;
+    pub const START: usize = 8;
+    pub const LENGTH: usize = 16;
+    pub const PROCESS: usize = 24;
+    pub const SIZE: usize = 32;
+}
+
 pub mod iovec {
     pub const BASE: usize = 0;
     pub const LENGTH: usize = 8;

@@ -93,10 +93,15 @@ impl<M: Machine> Caller<'_, M> {
             self.process.thread_mut().trace = Some(trace);
         }
         let outcome = self.dispatch(number, arguments);
-        if let waiting @ Some(_) = &mut self.process.thread_mut().waiting {
+        let thread = self.process.thread_mut();
+        if let waiting @ Some(_) = &mut thread.waiting {
             match (&outcome, &mut *waiting) {
                 (Outcome::Wait, Some(waiting)) => (waiting.number, waiting.arguments) = (number, arguments),
-                _ => *waiting = None,
+                _ => {
+                    *waiting = None;
+                    // However the call is over: its descriptor may have been closed meanwhile.
+                    self.system.locks.end_wait(thread.id);
+                }
             }
         }
         if self.process.thread().trace.is_some() {

@@ -57,6 +57,11 @@ impl Description {
         self.flags & (open::ACCESS | open::PATH) != open::WRONLY && self.flags & open::PATH == 0
     }
 
+    /// Returns whether it names a place in the tree, and nothing else.
+    pub const fn is_path(&self) -> bool {
+        self.flags & open::PATH != 0
+    }
+
     /// Returns whether the file may be written.
     pub const fn writes(&self) -> bool {
         self.flags & open::ACCESS != open::RDONLY && self.flags & open::PATH == 0

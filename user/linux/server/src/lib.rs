@@ -19,6 +19,7 @@ pub mod exec;
 pub mod futexes;
 mod generated;
 mod instance;
+pub mod locks;
 pub mod options;
 pub mod packed;
 pub mod process;

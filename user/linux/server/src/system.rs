@@ -16,6 +16,7 @@ use crate::devices;
 use crate::exec::TRAMPOLINE_CODE;
 use crate::futexes::Futexes;
 use crate::instance::FIRST;
+use crate::locks::FileLocks;
 use crate::process::{Process, TimerNames};
 use crate::signals::{Info, number};
 use crate::spaces::{SpaceId, Spaces};
@@ -79,6 +80,8 @@ pub struct System<M: Machine> {
     pub spaces: Spaces<M>,
     /// Threads that wait for words in memory.
     pub futexes: Futexes,
+    /// Locks of files.
+    pub locks: FileLocks,
     /// Timers of the processes.
     pub(crate) timers: TimerNames,
     /// Sockets. Files that are sent are on their way as open files.
@@ -117,6 +120,7 @@ impl<M: Machine> System<M> {
             terminal: Terminal::new(FIRST),
             spaces: Spaces::new(),
             futexes: Futexes::default(),
+            locks: FileLocks::default(),
             timers: TimerNames::default(),
             sockets: Sockets::new(Limits::default()),
             settles: false,
@@ -249,6 +253,9 @@ impl<M: Machine> System<M> {
             self.end_watching(description);
         }
         let Some(node) = self.descriptions.release(description) else { return };
+        if !self.locks.is_empty() {
+            self.drop_locks(node, description);
+        }
         if let Some(pipe) = self.tree.pipe_mut(node) {
             pipe.close(reads, writes);
             self.waiters.wake(Key::Readable(node));
@@ -372,6 +379,7 @@ impl<M: Machine> System<M> {
     /// Ends what a thread's call has begun that is not made again.
     pub(crate) fn cancel(&mut self, thread: u32, waiting: &Waiting) {
         self.futexes.remove(thread);
+        self.locks.end_wait(thread);
         self.terminal.end_read(thread, Ending::Interrupted);
         if let Some((description, _)) = waiting.opening {
             self.close(description);

@@ -35,6 +35,8 @@ pub enum Key {
     Watched(u32),
     /// A timer with a descriptor is due.
     Timer(u32),
+    /// Something has happened to the lock of a file for which a thread waits.
+    Lock(u32),
     /// Something has happened to a socket.
     Socket(SocketId, SocketEvent),
 }

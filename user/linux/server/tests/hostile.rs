@@ -15,6 +15,8 @@ const ACTION: u64 = 0x20_1300;
 const OPERATIONS: [u64; 20] = [0, 0, 0, 9, 9, 1, 1, 1, 10, 2, 3, 4, 5, 6, 6, 7, 7, 8, 11, 13];
 /// Flags of a thread.
 const THREAD: u64 = 0x1_0f00;
+/// Address of records of locks.
+const LOCK: u64 = 0x20_1240;
 /// Address of the mapped file.
 const FILE: u64 = 0x30_0000;
 
@@ -57,7 +59,7 @@ fn argument(random: &mut Random) -> u64 {
 const LEFT_OUT: [Sysno; 2] = [Sysno::exit, Sysno::exit_group];
 
 /// Calls with much to go wrong, which are made more often.
-const PREFERRED: [Sysno; 26] = [
+const PREFERRED: [Sysno; 32] = [
     Sysno::truncate,
     Sysno::ftruncate,
     Sysno::mmap,
@@ -84,6 +86,12 @@ const PREFERRED: [Sysno; 26] = [
     Sysno::futex,
     Sysno::futex,
     Sysno::set_robust_list,
+    Sysno::fcntl,
+    Sysno::fcntl,
+    Sysno::fcntl,
+    Sysno::flock,
+    Sysno::dup,
+    Sysno::close,
 ];
 
 /// Code of the program, which handles signals.
@@ -156,6 +164,17 @@ fn arguments(random: &mut Random, number: u64) -> [u64; 6] {
             arguments[3] = 0x20_1220;
         }
     }
+    if number == Sysno::fcntl as u64 && random.below(8) != 0 {
+        // A lock that is waited for more often than not, by a record whose whence is mostly right.
+        let commands = [5, 6, 7, 7, 36, 37, 38, 38];
+        arguments[..3].copy_from_slice(&[3 + random.below(3), commands[random.below(8) as usize], LOCK]);
+    }
+    if number == Sysno::flock as u64 && random.below(8) != 0 {
+        arguments[..2].copy_from_slice(&[3 + random.below(3), [1, 2, 2, 5, 6, 8][random.below(6) as usize]]);
+    }
+    if number == Sysno::close as u64 && random.below(8) != 0 {
+        arguments[0] = 3 + random.below(5);
+    }
     if number == Sysno::set_robust_list as u64 {
         arguments = [0x20_1230, 24, 0, 0, 0, 0];
     }
@@ -179,6 +198,15 @@ fn choose_value(play: &mut Play, random: &mut Random, process: u32, arguments: &
     }
 }
 
+/// Writes a record of a lock that is mostly valid.
+fn choose_lock(play: &mut Play, random: &mut Random, process: u32) {
+    let (kind, whence) = (random.below(3), if random.once_in(8) { random.below(4) } else { 0 });
+    let number = |random: &mut Random| if random.once_in(16) { random.below(u64::MAX) } else { random.below(20) };
+    let words = [kind | whence << 16, number(random), number(random), 0];
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    play.write(process, LOCK, &bytes);
+}
+
 /// Sums over the plays.
 #[derive(Debug, Default)]
 struct Counts {
@@ -189,6 +217,9 @@ struct Counts {
     most_threads: usize,
     /// Threads that others have woken.
     woken: usize,
+    /// Waits for locks that were over.
+    got_locks: usize,
+    most_lockers: usize,
     ended: usize,
 }
 
@@ -251,7 +282,11 @@ fn play(seed: u64, calls: usize, counts: &mut Counts) {
         if number == Sysno::futex as u64 {
             choose_value(&mut play, &mut random, process, &mut arguments);
         }
+        if number == Sysno::fcntl as u64 && arguments[2] == LOCK {
+            choose_lock(&mut play, &mut random, process);
+        }
         counts.calls += 1;
+        let lockers_before = play.instance.system.locks.threads().count();
         let waiters_before = play.instance.system.futexes.threads().count();
         match play.call(process, number, arguments) {
             Some(result) => counts.succeeded += usize::from(result.cast_signed() >= 0),
@@ -262,6 +297,9 @@ fn play(seed: u64, calls: usize, counts: &mut Counts) {
         counts.most_threads = counts.most_threads.max(threads.unwrap_or(0));
         counts.woken += usize::from(number == Sysno::futex as u64)
             * waiters_before.saturating_sub(play.instance.system.futexes.threads().count());
+        let lockers = play.instance.system.locks.threads().count();
+        counts.most_lockers = counts.most_lockers.max(lockers);
+        counts.got_locks += lockers_before.saturating_sub(lockers);
         if number == Sysno::execve as u64 {
             // The new program has the same data, but for the paths.
             write_paths(&mut play, process);
@@ -287,10 +325,11 @@ fn play(seed: u64, calls: usize, counts: &mut Counts) {
 #[test]
 fn random_calls_harm_nobody_else() {
     let mut counts = Counts::default();
-    for seed in 0..200 {
+    for seed in 0..250 {
         play(seed, 2000, &mut counts);
     }
     println!("{counts:?}");
     assert!(counts.calls > 100_000 && counts.succeeded > 10_000 && counts.waited > 1_000, "{counts:?}");
+    assert!(counts.got_locks > 20 && counts.most_lockers > 1, "{counts:?}");
     assert!(counts.most_processes > 10 && counts.most_threads > 5 && counts.woken > 50, "{counts:?}");
 }

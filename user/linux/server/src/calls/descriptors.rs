@@ -1,6 +1,6 @@
 //! Calls about descriptors.
 
-use tench_linux_calls::numbers::open;
+use tench_linux_calls::numbers::{lock, open};
 use tench_linux_files::{Errno, Kind, Pipe};
 
 use crate::Machine;
@@ -87,7 +87,7 @@ impl<M: Machine> Caller<'_, M> {
     pub fn close(&mut self, number: u64) -> Result {
         let descriptor = self.process.descriptors.get(number)?;
         self.process.descriptors.set(number as u32, None);
-        self.system.close(descriptor.description);
+        self.system.close_descriptor(self.process.id, descriptor.description);
         Ok(0)
     }
 
@@ -105,7 +105,7 @@ impl<M: Machine> Caller<'_, M> {
                 self.process.descriptors.set(number, Some(Descriptor { closes_on_exec: true, ..descriptor }));
             } else {
                 self.process.descriptors.set(number, None);
-                self.system.close(descriptor.description);
+                self.system.close_descriptor(self.process.id, descriptor.description);
             }
         }
         Ok(0)
@@ -136,7 +136,7 @@ impl<M: Machine> Caller<'_, M> {
         self.system.descriptions.share(description);
         let closes_on_exec = flags & open::CLOEXEC != 0;
         if let Some(replaced) = self.process.descriptors.set(new, Some(Descriptor { description, closes_on_exec })) {
-            self.system.close(replaced.description);
+            self.system.close_descriptor(self.process.id, replaced.description);
         }
         Ok(new.into())
     }
@@ -145,7 +145,7 @@ impl<M: Machine> Caller<'_, M> {
     pub fn fcntl(&mut self, number: u64, command: u64, argument: u64) -> Result {
         let descriptor = self.process.descriptors.get(number)?;
         let open_file = self.system.descriptions.get(descriptor.description);
-        let is_path = open_file.flags & open::PATH != 0;
+        let is_path = open_file.is_path();
         let is_pipe = self.system.tree.pipe_mut(open_file.node).is_some();
         match command as u32 {
             command @ (0 | 1030) => {
@@ -168,9 +168,9 @@ impl<M: Machine> Caller<'_, M> {
                 Ok(0)
             }
             1031 | 1032 if is_pipe => Ok(Pipe::CAPACITY as u64),
-            // Locks are granted always, and forgotten.
-            5 | 36 => self.write(argument, &2u16.to_le_bytes()).map(|()| 0),
-            6 | 7 | 37 | 38 => Ok(0),
+            command @ (lock::GETLK..=lock::SETLKW | lock::OFD_GETLK..=lock::OFD_SETLKW) => {
+                self.lock_range(descriptor.description, command, argument)
+            }
             _ => Err(Errno::EINVAL),
         }
     }

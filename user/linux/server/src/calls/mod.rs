@@ -9,6 +9,7 @@ mod futex;
 mod identity;
 mod interfaces;
 mod length;
+mod locks;
 mod memory;
 mod messages;
 mod paths;
@@ -121,7 +122,7 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::dup3 => self.dup3(a, b, c),
             Sysno::fcntl => self.fcntl(a, b, c),
             Sysno::ioctl => self.ioctl(a, b, c),
-            Sysno::flock => self.descriptor(a).map(|_| 0),
+            Sysno::flock => self.flock(a, b),
 
             Sysno::pipe2 => self.pipe2(a, b),
             Sysno::ppoll => self.ppoll(a, b, c, d, e),

@@ -158,7 +158,7 @@ impl<M: Machine> Instance<M> {
         let descriptors: Vec<_> = process.descriptors.all().collect();
         for (number, descriptor) in descriptors {
             process.descriptors.set(number, None);
-            system.close(descriptor.description);
+            system.close_descriptor(process.id, descriptor.description);
         }
         system.tree.release(&mut system.memory, process.directory);
         system.release_space(process.space);

@@ -7,9 +7,11 @@ mod machine;
 
 use std::time::Duration;
 
+use tench_linux::descriptors::Descriptor;
 use tench_linux::thread::{FloatRegisters, Registers, State};
 use tench_linux::{Fault, Instance, Machine, Process, System, Threads};
 use tench_linux_files::{Errno, Kind, Node};
+use tench_linux_locks::Owner;
 use tench_linux_memory::{Access, Hardware, Page, Rights};
 
 /// The machine, with a console that is recorded.
@@ -397,6 +399,7 @@ impl Play {
     fn check_threads(&self) {
         let Instance { system, processes, .. } = &self.instance;
         system.futexes.check().unwrap();
+        self.check_locks();
         for process in processes.iter() {
             assert_eq!(process.has_ended(), process.threads.is_empty(), "{}", process.id);
             for (index, thread) in process.threads.iter().enumerate() {
@@ -416,8 +419,27 @@ impl Play {
             let process = processes.find(processes.owner(id)?)?;
             Some(process.threads[process.index_of(id).ok()?].state == State::Waits)
         };
-        for id in system.futexes.threads() {
+        for id in system.futexes.threads().chain(system.locks.threads()) {
             assert_eq!(waits(id), Some(true), "thread {id} stands in a queue");
+        }
+    }
+
+    /// Checks that who has a lock has the file open.
+    fn check_locks(&self) {
+        let Instance { system, processes, .. } = &self.instance;
+        system.locks.check().unwrap();
+        for (file, record) in system.locks.records() {
+            match record.owner {
+                Owner::Description(description) => assert_eq!(system.descriptions.find(description).node, file),
+                Owner::Process(id) => {
+                    let mut all = processes.find(id).unwrap().descriptors.all();
+                    let node = |descriptor: Descriptor| system.descriptions.find(descriptor.description).node;
+                    assert!(all.any(|(_, descriptor)| node(descriptor) == file), "process {id} has a lock");
+                }
+            }
+        }
+        for (file, description, _) in system.locks.whole() {
+            assert_eq!(system.descriptions.find(description).node, file);
         }
     }
 
@@ -444,6 +466,7 @@ impl Play {
         system.sockets.check();
         assert_eq!(system.sockets.held_rights(), 0, "files that were sent");
         assert!(system.sockets.is_empty(), "sockets");
+        assert!(system.locks.is_empty() && system.locks.threads().count() == 0, "locks");
         assert_eq!(system.descriptions.count(), 0, "open files");
         assert!(system.waiters.is_over(), "nobody waits");
         let users: u32 = system.tree.nodes().map(Node::users).sum();
