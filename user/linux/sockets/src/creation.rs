@@ -122,13 +122,13 @@ impl<R> Sockets<R> {
         Ok(())
     }
 
-    /// Takes the first connection that waits.
+    /// Takes the first connection that waits. Only a caller that may wait is told that there will be none.
     ///
     /// # Errors
     /// - `EOPNOTSUPP`: sockets of this type make no connections.
-    /// - `EINVAL`: the socket does not listen.
+    /// - `EINVAL`: the socket does not listen, or not any more.
     /// - `EBADF`
-    pub fn accept(&mut self, id: SocketId) -> Result<SocketId, Refusal> {
+    pub fn accept(&mut self, id: SocketId, may_wait: bool) -> Result<SocketId, Refusal> {
         let socket = self.open(id)?;
         if !socket.kind.connects() {
             return Err(Errno::EOPNOTSUPP.into());
@@ -136,7 +136,7 @@ impl<R> Sockets<R> {
         if socket.state != State::Listening {
             return Err(Errno::EINVAL.into());
         }
-        let no_more_come = socket.is_unix() && socket.receives_no_more;
+        let no_more_come = may_wait && socket.is_unix() && socket.receives_no_more;
         let Some(connection) = self.at_mut(id.0).connections.pop_front() else {
             if no_more_come {
                 return Err(Errno::EINVAL.into());

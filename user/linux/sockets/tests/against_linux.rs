@@ -207,7 +207,7 @@ impl Both {
         let index = self.some();
         self.log.push(format!("accept from {index} as {}", self.sockets.len()));
         let (id, there) = &self.sockets[index];
-        let here = refused(self.here.accept(*id));
+        let here = refused(self.here.accept(*id, false));
         let there = support::accept(there);
         self.compare(here.as_ref().err(), there.as_ref().err());
         if let (Ok(here), Ok(there)) = (here, there) {

@@ -59,7 +59,7 @@ fn connection(here: &mut Here, port: u16) -> [(SocketId, OwnedFd); 2] {
     here.bind_internet(listener, address).unwrap();
     here.listen(listener, 1, CREDENTIALS).unwrap();
     here.connect(client, Target::Internet(address), CREDENTIALS).unwrap();
-    let server = here.accept(listener).unwrap();
+    let server = here.accept(listener, false).unwrap();
     here.close(listener).unwrap();
     let there = std::net::TcpListener::bind(address).unwrap();
     let client_there = support::socket(family::INET, kind::STREAM);
@@ -319,7 +319,7 @@ fn sockets_of_version_6_show_addresses_of_version_4() {
         let address = SocketAddr::new(ip.parse().unwrap(), port(5));
         let client = here.socket(family.into(), kind::STREAM, 0).unwrap();
         here.connect(client, Target::Internet(address), CREDENTIALS).unwrap();
-        let accepted = here.accept(server).unwrap();
+        let accepted = here.accept(server, false).unwrap();
         let client_there = support::socket(family, kind::STREAM);
         support::connect(&client_there, &Place::Internet(address)).unwrap();
         let accepted_there = support::accept(&there).unwrap();
@@ -433,7 +433,7 @@ fn credentials_of_peers_are_those_of_who_connected_and_who_listens() {
     let owner = Credentials { process: 1, user: 2, group: 3 };
     here.listen(server, 1, owner).unwrap();
     here.connect(client, Target::Abstract(b"s"), CREDENTIALS).unwrap();
-    let accepted = here.accept(server).unwrap();
+    let accepted = here.accept(server, false).unwrap();
     let mut told = |id| here.option(id, level::SOCKET, option::PEERCRED).unwrap().as_bytes().to_vec();
     assert_eq!(told(client), owner.to_record());
     assert_eq!(told(accepted), CREDENTIALS.to_record());

@@ -224,8 +224,9 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         let (socket, _, own) = self.socket_of(descriptor)?;
-        let result = self.system.sockets.accept(socket.id);
-        let id = self.socket_result(socket.id, result, own & open::NONBLOCK == 0, false)?;
+        let may_wait = own & open::NONBLOCK == 0;
+        let result = self.system.sockets.accept(socket.id, may_wait);
+        let id = self.socket_result(socket.id, result, may_wait, false)?;
         let number = self.add_socket(Socket { id, node: None, ..socket }, flags)?;
         if address != 0 {
             let mut record = Vec::new();
