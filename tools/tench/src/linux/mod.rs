@@ -204,7 +204,8 @@ mod tests {
             add(&mut tree, &[directory.path().to_owned()]).unwrap();
             let wanted: Vec<String> = wanted.iter().map(|path| (*path).to_owned()).collect();
             let missing = tree.keep(&wanted).map(str::to_owned);
-            let paths = tree.entries().iter().map(|entry| String::from_utf8_lossy(entry.path).into_owned());
+            let entries = tree.entries();
+            let paths = entries.iter().map(|entry| String::from_utf8_lossy(entry.path).into_owned());
             (paths.collect::<Vec<_>>().join(" "), missing)
         };
         assert_eq!(kept(&["/usr/bin/same"]), ("usr usr/bin usr/bin/same".to_owned(), None));

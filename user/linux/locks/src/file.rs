@@ -25,7 +25,7 @@ pub enum Owner<D> {
 /// A lock of a range that somebody has or wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<D> {
-    /// Whose it is.
+    /// The owner.
     pub owner: Owner<D>,
     /// The kind.
     pub kind: Kind,

@@ -13,11 +13,11 @@
 //! Who calls has these tasks:
 //!
 //! - A lock that is [held](Refusal::Held) by somebody else may be waited for: [`Locks::wait`] records who waits, which
-//!   is what [`Locks::is_deadlock`] searches, and [`Locks::take_woken`] says whose call is to be made again. A call that
-//!   is over, however it ends, is forgotten by [`Locks::end_wait`].
-//! - When a process closes any descriptor of a file, [`Locks::close_process`] drops its locks of that file; when an open
-//!   file has no users any more, [`Locks::close_description`] does. While there are [no locks](Locks::is_empty), neither
-//!   need be called.
+//!   is what [`Locks::is_deadlock`] searches, and [`Locks::take_woken`] says whose call is to be made again. A call
+//!   that is over, however it ends, is forgotten by [`Locks::end_wait`].
+//! - When a process closes any descriptor of a file, [`Locks::close_process`] drops its locks of that file; when an
+//!   open file has no users any more, [`Locks::close_description`] does. While there are [no locks](Locks::is_empty),
+//!   neither need be called.
 //!
 //! Behaviour that looks strange is Linux's, with which the tests compare this crate. What differs: there are
 //! [limits](Locks::MAX_OF_FILE) of the number of locks. A deadlock is found however many processes take part in it, and

@@ -27,7 +27,7 @@ pub enum Wanted<D> {
 /// Somebody who waits for a lock.
 #[derive(Debug)]
 struct Wait<F, D> {
-    /// Who has waited longer has a lower number.
+    /// The place in the order of those that wait: lower numbers have waited longer.
     turn: u64,
     file: F,
     wanted: Wanted<D>,
@@ -102,8 +102,8 @@ impl<F: Copy + Ord, D: Copy + Eq> Locks<F, D> {
         result
     }
 
-    /// Gives an open file a lock of the whole file. One of another kind that it has is taken away before, whether or not
-    /// it gets the new one.
+    /// Gives an open file a lock of the whole file. One of another kind that it has is taken away before, whether or
+    /// not it gets the new one.
     ///
     /// # Errors
     /// Either [refusal](Refusal).

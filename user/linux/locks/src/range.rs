@@ -15,8 +15,8 @@ impl Range {
     /// The last byte that a file can have.
     pub const END: u64 = i64::MAX.cast_unsigned();
 
-    /// Returns the range of which a program has given start and length, from a place in the file on. A length of 0 stands
-    /// for all that follow. A negative one is that of what lies before the start.
+    /// Returns the range of which a program has given start and length, from a place in the file on. A length of 0
+    /// stands for all that follow. A negative one is that of what lies before the start.
     ///
     /// # Errors
     /// - `EINVAL`: the range begins before the file.

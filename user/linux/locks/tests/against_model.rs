@@ -10,7 +10,7 @@ const BYTES: u64 = 40;
 const OWNERS: [Owner<u8>; 5] =
     [Owner::Process(1), Owner::Process(2), Owner::Process(3), Owner::Description(1), Owner::Description(2)];
 
-/// What every owner has: of every byte, and of all behind them together.
+/// Locks of every owner: of every byte, and of all behind them together.
 #[derive(Default)]
 struct Model {
     bytes: BTreeMap<(u8, usize, u64), Kind>,
@@ -182,7 +182,8 @@ fn is_cycle(
     false
 }
 
-/// Processes that wait get their locks when these are free, in the order in which they asked; and nobody waits for ever.
+/// Processes that wait get their locks when these are free, in the order in which they asked; and nobody waits for
+/// ever.
 #[test]
 fn who_waits_is_woken_and_no_circle_waits() {
     const PROCESSES: usize = 3;

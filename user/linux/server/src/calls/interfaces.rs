@@ -1,4 +1,4 @@
-//! What programs ask of network interfaces. There is one, the loopback interface, which is always up.
+//! Questions of programs about network interfaces. There is one, the loopback interface, which is always up.
 
 use tench_linux_calls::records::{u32_at, u64_at};
 use tench_linux_files::Errno;
@@ -26,9 +26,9 @@ const REQUEST: usize = 40;
 const NAME: usize = 16;
 /// The name of the loopback interface.
 const LOOPBACK: &[u8] = b"lo\0";
-/// Its number.
+/// Number of the interface.
 const INDEX: u32 = 1;
-/// Its flags: it is up, the loopback interface, and works.
+/// Flags of the interface: it is up, the loopback interface, and works.
 const FLAGS: u16 = 1 | 8 | 0x40;
 /// The longest packet.
 const MTU: u32 = 65536;

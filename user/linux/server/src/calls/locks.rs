@@ -10,7 +10,7 @@ use crate::caller::{Caller, Result};
 use crate::descriptors::DescriptionId;
 use crate::waiting::{Interruption, Key};
 
-/// What `l_pid` says of a lock that an open file has.
+/// Stands in `l_pid` for a lock that an open file has.
 const NO_PROCESS: i32 = -1;
 
 /// A command of `fcntl` about locks.

@@ -8,7 +8,7 @@ use super::{Info, Set, number, only};
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
     infos: VecDeque<Info>,
-    /// Which signals are among them.
+    /// The signals that are among them.
     set: Set,
 }
 
