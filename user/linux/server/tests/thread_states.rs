@@ -32,7 +32,7 @@ const SIGNALS: [u32; 3] = [USR1, USR2, WINCH];
 /// A thread of the model.
 #[derive(Default)]
 struct Member {
-    /// It has ended, and was the first.
+    /// Set once the first thread has ended.
     is_gone: bool,
     blocked: BTreeSet<u32>,
     pending: BTreeSet<u32>,
