@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Nothing here waits, or knows threads, descriptors or files: files and open files are any names that can be compared.
-//! Who calls has these tasks:
+//! The caller has these tasks:
 //!
 //! - A lock that is [held](Refusal::Held) by somebody else may be waited for: [`Locks::wait`] records who waits, which
 //!   is what [`Locks::is_deadlock`] searches, and [`Locks::take_woken`] says whose call is to be made again. A call

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::{Errno, Hardware, PAGE_SIZE, Page, Pool};
 
@@ -194,6 +195,36 @@ impl Objects {
         let object = self.get_mut(id);
         object.length = object.length.max(offset + done as u64);
         if done == 0 && !from.is_empty() { Err(Errno::ENOSPC) } else { Ok(done) }
+    }
+
+    /// Makes a part of an object zero. Where there are no pages and no contents at first, it is so already, however long
+    /// that is.
+    ///
+    /// # Errors
+    /// `ENOSPC`: there is no memory for a page in place of contents.
+    pub fn clear<H: Hardware>(
+        &mut self,
+        pool: &mut Pool,
+        hardware: &mut H,
+        id: ObjectId,
+        part: Range<u64>,
+    ) -> Result<(), Errno> {
+        let object = self.get(id);
+        let end = part.end.min(object.length);
+        let filled = (object.initial.len() as u64).div_ceil(PAGE_SIZE);
+        let (first, last) = (part.start / PAGE_SIZE, end.div_ceil(PAGE_SIZE));
+        let chunks = object.chunks.range(first / CHUNK..last.div_ceil(CHUNK).max(first / CHUNK));
+        let used = chunks.flat_map(|(number, chunk)| {
+            (number * CHUNK..).zip(chunk.iter()).filter(|(_, page)| page.is_some()).map(|(index, _)| index)
+        });
+        let mut indices: Vec<u64> = used.filter(|index| (first..last).contains(index)).collect();
+        indices.extend((first..last.min(filled)).filter(|index| object.page(*index).is_none()));
+        for index in indices {
+            let (start, stop) = (part.start.max(index * PAGE_SIZE), end.min((index + 1) * PAGE_SIZE));
+            let zeros = [0; PAGE_SIZE as usize];
+            self.write(pool, hardware, id, start, &zeros[..stop.saturating_sub(start) as usize])?;
+        }
+        Ok(())
     }
 
     /// Changes the length of an object. If it becomes shorter, its users' entries for what is cut off have to be

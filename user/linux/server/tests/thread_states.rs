@@ -66,7 +66,9 @@ impl Model {
 
     fn drop_all(&mut self, signal: u32) {
         self.pending.remove(&signal);
-        self.members.values_mut().for_each(|member| drop(member.pending.remove(&signal)));
+        for member in self.members.values_mut() {
+            member.pending.remove(&signal);
+        }
     }
 
     /// Sends a signal to the process or to one of its threads.
@@ -231,7 +233,9 @@ impl Game {
                 assert_eq!(self.call(id, Sysno::futex, &[WORD, 128, 0]), None, "it waits");
                 self.counts.waited += 1;
             }
-            (18, Some(id)) => drop(self.call(id, Sysno::futex, &[WORD, 129, 100])),
+            (18, Some(id)) => {
+                self.call(id, Sysno::futex, &[WORD, 129, 100]);
+            }
             (19, _) if random.below(8) == 0 => {
                 self.call(1, Sysno::kill, &[self.model.process.into(), KILL.into()]);
                 return self.begin_again();

@@ -9,7 +9,7 @@
 //!  send → [bytes, messages] → receive        the queue is the receiver's.
 //! ```
 //!
-//! Nothing here waits, or knows processes, descriptors or files. Who calls has these tasks:
+//! Nothing here waits, or knows processes, descriptors or files. The caller has these tasks:
 //!
 //! - An operation that would wait says for [which event](Refusal::Waits) of which socket; it is made again after that.
 //!   [`Sockets::take_events`] says what has happened.

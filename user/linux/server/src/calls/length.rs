@@ -81,14 +81,8 @@ impl<M: Machine> Caller<'_, M> {
     /// Makes a part of a file zero.
     fn clear(&mut self, node: NodeId, part: core::ops::Range<u64>) -> Result {
         let Kind::Regular(object) = self.system.tree.node(node).kind else { return Err(Errno::EINVAL) };
-        let zeros = [0; PAGE_SIZE as usize];
-        let mut place = part.start;
-        while place < part.end {
-            let count = (PAGE_SIZE - place % PAGE_SIZE).min(part.end - place);
-            let memory = &mut self.system.memory;
-            memory.objects.write(&mut memory.pool, &mut memory.hardware, object, place, &zeros[..count as usize])?;
-            place += count;
-        }
+        let memory = &mut self.system.memory;
+        memory.objects.clear(&mut memory.pool, &mut memory.hardware, object, part)?;
         self.system.update_time();
         self.system.tree.touch(node);
         Ok(0)
