@@ -197,8 +197,8 @@ impl Objects {
         if done == 0 && !from.is_empty() { Err(Errno::ENOSPC) } else { Ok(done) }
     }
 
-    /// Makes a part of an object zero. Where there are no pages and no contents at first, it is so already, however long
-    /// that is.
+    /// Makes a part of an object zero. Where there are no pages and no contents at first, it is so already, whatever
+    /// its length.
     ///
     /// # Errors
     /// `ENOSPC`: there is no memory for a page in place of contents.
