@@ -60,6 +60,8 @@ fn named<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<(SlotRef, Scattered
 /// The checked arguments of `MappingSet`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Request {
+    /// The slot of the mapping.
+    slot: SlotRef,
     mapping: Scattered,
     /// First entry, and number of entries.
     entries: (usize, usize),
@@ -73,7 +75,7 @@ struct Request {
 }
 
 /// Does all checks except those of the entries.
-fn decode_set<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, Request), Error> {
+fn decode_set<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Request, Error> {
     let [address, first, count, offset, flags] = {
         let x = &k.get(thread).registers.x;
         [x[0], x[1], x[2], x[3], x[4]]
@@ -87,7 +89,7 @@ fn decode_set<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRe
     let level = u32::from(k.get(table).level);
     if flags == 0 {
         let flags = MapFlags::empty();
-        return Ok((slot, Request { mapping, entries, memory: 0, level, flags, maintain: false }));
+        return Ok(Request { slot, mapping, entries, memory: 0, level, flags, maintain: false });
     }
     let cap = &k.slot(slot).cap;
     let flags = allowed_flags(flags, cap)?;
@@ -100,18 +102,24 @@ fn decode_set<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRe
         return Err(Error::InvalidArgument);
     }
     let flags = flags.difference(MapFlags::COHERENT);
-    Ok((slot, Request { mapping, entries, memory: mapping.frame + offset as usize, level, flags, maintain }))
+    Ok(Request { slot, mapping, entries, memory: mapping.frame + offset as usize, level, flags, maintain })
 }
 
 /// Performs `MappingSet`.
 pub fn set<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let (mut slot, mut request) = decode_set(k, thread)?;
-    if request.maintain {
-        if !prepare(k, thread, &request)? {
-            return Ok(Outcome::Written);
-        }
-        (slot, request) = decode_set(k, thread)?;
+    let request = decode_set(k, thread)?;
+    if !request.maintain {
+        return set_entries(k, &request);
     }
+    if !prepare(k, thread, &request)? {
+        return Ok(Outcome::Written);
+    }
+    let request = decode_set(k, thread)?;
+    set_entries(k, &request)
+}
+
+/// Sets or clears the entries of a request, whose memory is coherent.
+fn set_entries<A: Arch>(k: &mut Kernel<A>, request: &Request) -> Result<Outcome, Error> {
     let Some(table) = request.mapping.table() else { return Err(Error::Aborted) };
     let (first, count) = request.entries;
     let own = request.mapping.shadow();
@@ -141,7 +149,7 @@ pub fn set<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, E
         k.arch().publish_entries();
         added += count as isize;
     }
-    count_entries(k, slot, &request.mapping, added);
+    count_entries(k, request.slot, &request.mapping, added);
     Ok(Outcome::Done)
 }
 
@@ -152,8 +160,8 @@ fn prepare<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, request: &Request) -
     let range = (request.memory, request.entries.1 << entry_bits(request.level));
     maintain(k, range, request.flags, |k| {
         // Entries that others have set or cleared meanwhile make no difference.
-        let (_, now) = decode_set(k, thread)?;
-        Ok(now == Request { mapping: now.mapping, ..*request }
+        let now = decode_set(k, thread)?;
+        Ok(now == Request { slot: now.slot, mapping: now.mapping, ..*request }
             && now.mapping == Scattered { count: now.mapping.count, ..request.mapping })
     })
 }
