@@ -1,8 +1,10 @@
 //! Paths.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::generated::{Class, Generated, Nothing, Target};
 use crate::node::{Kind, Node};
@@ -77,26 +79,72 @@ impl Found {
     }
 }
 
-/// A part of a path that is still to be walked: the names in reverse order.
-struct Rest {
-    names: Vec<Box<[u8]>>,
+/// What is still to be walked of a path.
+struct Rest<'a> {
+    /// The path, or that of the last link that it leads through, and how much of it was walked.
+    path: Cow<'a, [u8]>,
+    walked: usize,
+    /// The paths that go on behind it, in reverse order.
+    behind: Vec<(Cow<'a, [u8]>, usize)>,
     /// A slash follows the last name.
     slash: bool,
 }
 
-impl Rest {
-    fn of(path: &[u8]) -> Rest {
-        let names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).map(Into::into);
-        let mut names: Vec<Box<[u8]>> = names.collect();
-        names.reverse();
-        Rest { names, slash: path.last() == Some(&b'/') }
+impl<'a> Rest<'a> {
+    fn of(path: &'a [u8]) -> Rest<'a> {
+        Rest { slash: path.ends_with(b"/"), path: Cow::Borrowed(path), walked: 0, behind: Vec::new() }
+    }
+
+    /// Takes the next name: where it is in the path.
+    fn next(&mut self) -> Option<Range<usize>> {
+        loop {
+            let left = &self.path[self.walked..];
+            if let Some(skipped) = left.iter().position(|byte| *byte != b'/') {
+                let start = self.walked + skipped;
+                let length = left[skipped..].iter().position(|byte| *byte == b'/');
+                self.walked = length.map_or(self.path.len(), |length| start + length);
+                return Some(start..self.walked);
+            }
+            (self.path, self.walked) = self.behind.pop()?;
+        }
+    }
+
+    /// Returns whether there is no further name.
+    fn is_over(&self) -> bool {
+        let has_name = |(path, walked): (&[u8], usize)| path[walked..].iter().any(|byte| *byte != b'/');
+        let behind = self.behind.iter().map(|(path, walked)| (&**path, *walked));
+        !core::iter::once((&*self.path, self.walked)).chain(behind).any(has_name)
+    }
+
+    /// Walks the path of a link before what is left.
+    fn enter(&mut self, path: Cow<'a, [u8]>) {
+        if self.is_over() {
+            self.slash |= path.ends_with(b"/");
+        }
+        self.behind.push((core::mem::replace(&mut self.path, path), self.walked));
+        self.walked = 0;
     }
 }
 
 /// Where a link leads.
 enum Followed<'a> {
-    Path(&'a [u8]),
-    Generated(Target),
+    Path(Cow<'a, [u8]>),
+    Node(NodeId),
+}
+
+/// As [`Found`], with the last name as a part of a path.
+struct Lead<'a> {
+    parent: NodeId,
+    name: Cow<'a, [u8]>,
+    node: Option<NodeId>,
+    slash: bool,
+}
+
+impl Lead<'_> {
+    /// See [`Found::entry`].
+    fn entry(&self) -> Result<Option<NodeId>, Errno> {
+        if self.name.len() > MAX_NAME { Err(Errno::ENAMETOOLONG) } else { Ok(self.node) }
+    }
 }
 
 impl Tree {
@@ -124,6 +172,18 @@ impl Tree {
         path: &[u8],
         last: Last,
     ) -> Result<Found, Errno> {
+        let Lead { parent, name, node, slash } = self.lead(generated, (root, from), path, last)?;
+        Ok(Found { parent, name: (&*name).into(), node, slash })
+    }
+
+    /// As [`walk_with`](Self::walk_with), without a copy of the name.
+    fn lead<'a>(
+        &'a self,
+        generated: &dyn Generated,
+        (root, from): (NodeId, NodeId),
+        path: &'a [u8],
+        last: Last,
+    ) -> Result<Lead<'a>, Errno> {
         if path.is_empty() {
             return Err(Errno::ENOENT);
         }
@@ -133,9 +193,9 @@ impl Tree {
         let mut here = if path[0] == b'/' { root } else { from };
         let mut rest = Rest::of(path);
         let mut links = 0;
-        while let Some(name) = rest.names.pop() {
-            let is_last = rest.names.is_empty();
-            let node = self.step(generated, root, here, &name, is_last)?;
+        while let Some(place) = rest.next() {
+            let is_last = rest.is_over();
+            let node = self.step(generated, root, here, &rest.path[place.clone()], is_last)?;
             if let Some(node) = node
                 && (!is_last || last.follows(rest.slash))
                 && let Some(target) = self.target(generated, node)?
@@ -144,32 +204,31 @@ impl Tree {
                 if links > MAX_LINKS {
                     return Err(Errno::ELOOP);
                 }
-                let target = match &target {
-                    Followed::Path(target) => *target,
-                    Followed::Generated(Target::Path(target)) => target,
-                    Followed::Generated(Target::Node(node)) if is_last => {
-                        return Ok(Found { parent: here, name: Box::default(), node: Some(*node), slash: rest.slash });
+                match target {
+                    Followed::Path(target) => {
+                        if target.starts_with(b"/") {
+                            here = root;
+                        }
+                        rest.enter(target);
                     }
-                    Followed::Generated(Target::Node(node)) => {
-                        here = *node;
-                        continue;
+                    Followed::Node(node) if is_last => {
+                        let name = Cow::Borrowed(&[][..]);
+                        return Ok(Lead { parent: here, name, node: Some(node), slash: rest.slash });
                     }
-                };
-                if target.first() == Some(&b'/') {
-                    here = root;
+                    Followed::Node(node) => here = node,
                 }
-                let mut more = Rest::of(target);
-                rest.slash |= is_last && more.slash;
-                more.names.splice(..0, rest.names);
-                rest.names = more.names;
                 continue;
             }
             if is_last {
-                return Ok(Found { parent: here, name, node, slash: rest.slash });
+                let name = match rest.path {
+                    Cow::Borrowed(path) => Cow::Borrowed(&path[place]),
+                    Cow::Owned(path) => Cow::Owned(path[place].to_vec()),
+                };
+                return Ok(Lead { parent: here, name, node, slash: rest.slash });
             }
             here = node.ok_or(Errno::ENOENT)?;
         }
-        Ok(Found { parent: here, name: Box::default(), node: Some(here), slash: true })
+        Ok(Lead { parent: here, name: Cow::Borrowed(&[]), node: Some(here), slash: true })
     }
 
     /// Returns the node with a name in a directory.
@@ -203,8 +262,11 @@ impl Tree {
     /// Returns where a node leads, if it is a link.
     fn target(&self, generated: &dyn Generated, node: NodeId) -> Result<Option<Followed<'_>>, Errno> {
         Ok(match &self.node(node).kind {
-            Kind::Link(path) => Some(Followed::Path(path)),
-            Kind::Generated(Class::Link) => Some(Followed::Generated(generated.target(node)?)),
+            Kind::Link(path) => Some(Followed::Path(Cow::Borrowed(path))),
+            Kind::Generated(Class::Link) => Some(match generated.target(node)? {
+                Target::Path(path) => Followed::Path(Cow::Owned(path)),
+                Target::Node(node) => Followed::Node(node),
+            }),
             _ => None,
         })
     }
@@ -230,8 +292,8 @@ impl Tree {
         path: &[u8],
         last: Last,
     ) -> Result<NodeId, Errno> {
-        let found = self.walk_with(generated, places, path, last)?;
-        self.existing(&found)
+        let lead = self.lead(generated, places, path, last)?;
+        self.existing_entry(lead.entry()?, lead.slash)
     }
 
     /// Returns the node that was found.
@@ -240,8 +302,12 @@ impl Tree {
     /// - `ENOENT`: there is none.
     /// - `ENOTDIR`: it is no directory, but a slash follows.
     pub fn existing(&self, found: &Found) -> Result<NodeId, Errno> {
-        let node = found.existing()?;
-        if found.slash && !self.node(node).is_directory() { Err(Errno::ENOTDIR) } else { Ok(node) }
+        self.existing_entry(found.entry()?, found.slash)
+    }
+
+    fn existing_entry(&self, node: Option<NodeId>, slash: bool) -> Result<NodeId, Errno> {
+        let node = node.ok_or(Errno::ENOENT)?;
+        if slash && !self.node(node).is_directory() { Err(Errno::ENOTDIR) } else { Ok(node) }
     }
 
     /// Returns the path that a name in a directory of the tree has, or had. The directory need not exist any more; for
