@@ -17,6 +17,43 @@ static void show_content(number file) {
     print("\n");
 }
 
+/* Bytes that are not all there, in memory or in the file. */
+static void transfer_at_edges(void) {
+    enum { PAGE = 4096, LARGEST = 0x7fffffffffffffff };
+    char *last = (char *)call(MMAP, 0, 2 * PAGE, PROT_READ | PROT_WRITE, PRIVATE | ANONYMOUS, -1, 0) + PAGE - 4;
+    call(MUNMAP, (number)last + 4, PAGE, 0, 0, 0, 0);
+    char *nowhere = last + 4;
+    number file = open("/tmp/edges", RDWR | CREAT | TRUNC);
+    show("write nothing behind the end", call(PWRITE64, file, (number)last, 0, 100, 0, 0));
+    show("length", call(LSEEK, file, 0, 2, 0, 0, 0));
+    show("write from nowhere", call(WRITE, file, (number)nowhere, 5, 0, 0, 0));
+    show("length", call(LSEEK, file, 0, 2, 0, 0, 0));
+    last[0] = 'e', last[1] = 'd', last[2] = 'g', last[3] = 'e';
+    show("write up to the edge", call(WRITE, file, (number)last, 9, 0, 0, 0));
+    struct { char *at; number length; } vectors[] = {{last, 2}, {nowhere, 3}, {last, 1}};
+    show("write two and from nowhere", call(WRITEV, file, (number)vectors, 3, 0, 0, 0));
+    show("position", call(LSEEK, file, 0, 1, 0, 0, 0));
+    show("write from nowhere first", call(WRITEV, file, (number)(vectors + 1), 2, 0, 0, 0));
+    show("write at the largest offset", call(PWRITE64, file, (number)last, 4, LARGEST, 0, 0));
+    show("length", call(LSEEK, file, 0, 2, 0, 0, 0));
+    show("read to nowhere at the end", call(READ, file, (number)nowhere, 5, 0, 0, 0));
+    show("read to nowhere", call(PREAD64, file, (number)nowhere, 5, 1, 0, 0));
+    call(LSEEK, file, 1, 0, 0, 0, 0);
+    show("read up to the edge", call(READ, file, (number)last, 9, 0, 0, 0));
+    show("position", call(LSEEK, file, 0, 1, 0, 0, 0));
+    show("bytes", last[0] << 24 | last[1] << 16 | last[2] << 8 | last[3]);
+    number zero = open("/dev/zero", RDWR), null = open("/dev/null", RDWR);
+    show("zeros up to the edge", call(READ, zero, (number)last, 9, 0, 0, 0));
+    show("zeros to nowhere", call(READ, zero, (number)nowhere, 9, 0, 0, 0));
+    show("nothing from nowhere", call(WRITE, null, (number)nowhere, 5, 0, 0, 0));
+    show("nothing from where nobody is", call(WRITE, null, -1, 5, 0, 0, 0));
+    show("protect", call(MPROTECT, (number)last & -PAGE, PAGE, PROT_READ, 0, 0, 0));
+    show("zeros to what is read-only", call(READ, zero, (number)last, 4, 0, 0, 0));
+    show("allow again", call(MPROTECT, (number)last & -PAGE, PAGE, PROT_READ | PROT_WRITE, 0, 0, 0));
+    show("the file to it", call(PREAD64, file, (number)last, 4, 0, 0, 0));
+    show("unlink", call(UNLINKAT, AT_FDCWD, (number)"/tmp/edges", 0, 0, 0, 0));
+}
+
 int program(number count, char **arguments) {
     (void)count, (void)arguments;
     show("umask", call(UMASK, 022, 0, 0, 0, 0, 0) >= 0);
@@ -103,5 +140,6 @@ int program(number count, char **arguments) {
     show("write to what is full", write(full, "x"));
     show("write to nothing", write(null, "x"));
     show("no such call", call(1000, 0, 0, 0, 0, 0, 0));
+    transfer_at_edges();
     return 0;
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use tench_linux_calls::numbers::open;
 use tench_linux_files::{Errno, Last, NewNode, NodeId, Rename, Time, Tree};
-use tench_linux_memory::{Hardware, Memory, Objects, Page, Pool, Rights};
+use tench_linux_memory::{Hardware, Memory, Objects, Page, Place, Pool, Rights};
 use tench_random::Random;
 
 /// A machine without memory: the contents of files are not what is tested here.
@@ -24,7 +24,7 @@ impl Hardware for Nothing {
     fn bytes(&mut self, _: Page) -> &mut [u8; 4096] {
         unreachable!("there are no pages")
     }
-    fn copy(&mut self, _: Page, _: Page) {}
+    fn copy(&mut self, _: Place, _: Place, _: usize) {}
     fn make_root(&mut self) -> Result<(), Errno> {
         Err(Errno::ENOMEM)
     }

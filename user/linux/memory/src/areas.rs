@@ -42,6 +42,14 @@ pub struct Area {
     pub grows: bool,
 }
 
+impl Area {
+    /// Returns whether an area that begins at `first` goes on as another one that begins at `start`.
+    fn continues_as(&self, first: u64, start: u64, next: &Area) -> bool {
+        let backing = self.backing.advanced(start.wrapping_sub(first));
+        self.end == start && *next == Area { end: next.end, backing, ..*self }
+    }
+}
+
 /// The areas of an address space, by their first addresses. They do not overlap.
 #[derive(Clone, Debug, Default)]
 pub struct Areas(BTreeMap<u64, Area>);
@@ -144,23 +152,24 @@ impl Areas {
     /// Joins neighbouring areas from the one before a range to the one behind it, if they differ in nothing. Returns
     /// the objects that have a user less because of that.
     pub fn join(&mut self, range: Range<u64>) -> Vec<ObjectId> {
-        let starts: Vec<u64> = self.0.range(range.start..=range.end).map(|(start, _)| *start).collect();
         let mut released = Vec::new();
-        for start in starts {
-            let Some((first, before)) = self.0.range_mut(..start).next_back() else { continue };
-            let backing = before.backing.advanced(start - first);
-            let (before_end, expected) = (before.end, Area { backing, ..*before });
-            let Some(area) = self.0.get(&start).copied() else { continue };
-            if before_end != start || area != (Area { end: area.end, ..expected }) {
-                continue;
-            }
-            self.0.remove(&start);
-            if let Some((_, before)) = self.0.range_mut(..start).next_back() {
-                before.end = area.end;
-            }
-            if let Backing::Object(id, _) = area.backing {
-                released.push(id);
-            }
+        let mut before = self.0.range(..range.start).next_back().map(|(start, area)| (*start, *area));
+        let mut next = range.start;
+        while let Some((start, area)) = self.0.range(next..range.end + 1).next().map(|(start, area)| (*start, *area)) {
+            next = start + 1;
+            before = match before {
+                Some((first, lower)) if lower.continues_as(first, start, &area) => {
+                    self.0.remove(&start);
+                    if let Some(lower) = self.0.get_mut(&first) {
+                        lower.end = area.end;
+                    }
+                    if let Backing::Object(id, _) = area.backing {
+                        released.push(id);
+                    }
+                    Some((first, Area { end: area.end, ..lower }))
+                }
+                _ => Some((start, area)),
+            };
         }
         released
     }

@@ -19,6 +19,15 @@ bitflags! {
     }
 }
 
+/// A byte of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The page.
+    pub page: Page,
+    /// Index of the byte.
+    pub offset: usize,
+}
+
 /// Bytes of pages, and page tables. A table has the entries of 512 neighbouring pages.
 pub trait Hardware {
     /// The page tables of an address space.
@@ -33,8 +42,8 @@ pub trait Hardware {
     /// Returns the bytes of a page.
     fn bytes(&mut self, page: Page) -> &mut [u8; PAGE_SIZE as usize];
 
-    /// Copies the bytes of one page to another.
-    fn copy(&mut self, from: Page, to: Page);
+    /// Copies bytes from one place to another, which may overlap. Neither reaches beyond its page.
+    fn copy(&mut self, from: Place, to: Place, length: usize);
 
     /// Makes an address space in which nothing is mapped.
     ///

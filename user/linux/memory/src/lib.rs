@@ -38,7 +38,7 @@ mod pool;
 mod space;
 
 pub use areas::{Area, Areas, Backing};
-pub use hardware::{Hardware, Rights};
+pub use hardware::{Hardware, Place, Rights};
 pub use objects::{Object, ObjectId, Objects};
 pub use pool::{Page, Pool};
 pub use space::{Access, Denied, MapRequest, Move, Placement, Space, Usage};

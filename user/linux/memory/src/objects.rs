@@ -5,7 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::{Errno, Hardware, PAGE_SIZE, Page, Pool};
+use crate::{Errno, Hardware, PAGE_SIZE, Page, Place, Pool};
 
 /// Number of pages in a chunk of an object.
 const CHUNK: u64 = 512;
@@ -31,6 +31,15 @@ impl Object {
     /// Returns a page, if it was used.
     pub fn page(&self, index: u64) -> Option<Page> {
         self.chunks.get(&(index / CHUNK))?[(index % CHUNK) as usize]
+    }
+
+    /// Reads contents from an offset on where there is no page.
+    fn read_initial(&self, offset: u64, into: &mut [u8]) {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let initial = self.initial.get(start..).unwrap_or(&[]);
+        let (filled, rest) = into.split_at_mut(initial.len().min(into.len()));
+        filled.copy_from_slice(&initial[..filled.len()]);
+        rest.fill(0);
     }
 
     /// Returns the length in bytes.
@@ -132,12 +141,7 @@ impl Objects {
             return Ok(page);
         }
         let page = pool.take(hardware)?;
-        let bytes = hardware.bytes(page);
-        let start = usize::try_from(index * PAGE_SIZE).unwrap_or(usize::MAX);
-        let initial = object.initial.get(start..).unwrap_or(&[]);
-        let length = initial.len().min(bytes.len());
-        bytes[..length].copy_from_slice(&initial[..length]);
-        bytes[length..].fill(0);
+        object.read_initial(index * PAGE_SIZE, hardware.bytes(page));
         let chunk = object.chunks.entry(index / CHUNK).or_insert_with(|| Box::new([None; CHUNK as usize]));
         chunk[(index % CHUNK) as usize] = Some(page);
         Ok(page)
@@ -147,25 +151,26 @@ impl Objects {
     pub fn read<H: Hardware>(&self, hardware: &mut H, id: ObjectId, offset: u64, into: &mut [u8]) -> usize {
         let object = self.get(id);
         let length = object.length.saturating_sub(offset).min(into.len() as u64) as usize;
-        let mut done = 0;
-        while done < length {
-            let place = offset + done as u64;
-            let within = (place % PAGE_SIZE) as usize;
-            let part = (PAGE_SIZE as usize - within).min(length - done);
-            let to = &mut into[done..done + part];
+        for (place, part) in parts(offset, length) {
+            let into = &mut into[part];
             match object.page(place / PAGE_SIZE) {
-                Some(page) => to.copy_from_slice(&hardware.bytes(page)[within..within + part]),
-                None => {
-                    let start = usize::try_from(place).unwrap_or(usize::MAX);
-                    let initial = object.initial.get(start..).unwrap_or(&[]);
-                    let filled = initial.len().min(part);
-                    to[..filled].copy_from_slice(&initial[..filled]);
-                    to[filled..].fill(0);
-                }
+                Some(page) => into.copy_from_slice(&hardware.bytes(page)[within(place)..][..into.len()]),
+                None => object.read_initial(place, into),
             }
-            done += part;
         }
         length
+    }
+
+    /// Copies bytes of an object, from an offset on, to a page. All lie before the object's end.
+    pub(crate) fn copy_to<H: Hardware>(&self, hardware: &mut H, id: ObjectId, offset: u64, to: Place, length: usize) {
+        let object = self.get(id);
+        for (place, part) in parts(offset, length) {
+            let to = Place { offset: to.offset + part.start, ..to };
+            match object.page(place / PAGE_SIZE) {
+                Some(page) => hardware.copy(Place { page, offset: within(place) }, to, part.len()),
+                None => object.read_initial(place, &mut hardware.bytes(to.page)[to.offset..][..part.len()]),
+            }
+        }
     }
 
     /// Writes bytes to an object from an offset on, which may lie beyond its end. Returns how many were written before
@@ -184,17 +189,43 @@ impl Objects {
         let end = offset.checked_add(from.len() as u64).filter(|end| i64::try_from(*end).is_ok());
         end.ok_or(Errno::EFBIG)?;
         let mut done = 0;
-        while done < from.len() {
-            let place = offset + done as u64;
-            let within = (place % PAGE_SIZE) as usize;
-            let part = (PAGE_SIZE as usize - within).min(from.len() - done);
+        for (place, part) in parts(offset, from.len()) {
             let Ok(page) = self.page(pool, hardware, id, place / PAGE_SIZE) else { break };
-            hardware.bytes(page)[within..within + part].copy_from_slice(&from[done..done + part]);
-            done += part;
+            done = part.end;
+            hardware.bytes(page)[within(place)..][..part.len()].copy_from_slice(&from[part]);
         }
-        let object = self.get_mut(id);
-        object.length = object.length.max(offset + done as u64);
+        self.lengthen(id, offset, done);
         if done == 0 && !from.is_empty() { Err(Errno::ENOSPC) } else { Ok(done) }
+    }
+
+    /// Copies bytes of a page to an object, from an offset on, which may lie beyond its end. Returns how many were
+    /// written before there was no memory for more.
+    pub(crate) fn copy_from<H: Hardware>(
+        &mut self,
+        pool: &mut Pool,
+        hardware: &mut H,
+        id: ObjectId,
+        offset: u64,
+        from: Place,
+        length: usize,
+    ) -> usize {
+        let mut done = 0;
+        for (place, part) in parts(offset, length) {
+            let Ok(page) = self.page(pool, hardware, id, place / PAGE_SIZE) else { break };
+            let from = Place { offset: from.offset + part.start, ..from };
+            hardware.copy(from, Place { page, offset: within(place) }, part.len());
+            done = part.end;
+        }
+        self.lengthen(id, offset, done);
+        done
+    }
+
+    /// Makes an object reach to the end of what was written, if anything was.
+    fn lengthen(&mut self, id: ObjectId, offset: u64, written: usize) {
+        if written > 0 {
+            let object = self.get_mut(id);
+            object.length = object.length.max(offset + written as u64);
+        }
     }
 
     /// Makes a part of an object zero. Where there are no pages and no contents at first, it is so already, whatever
@@ -251,4 +282,21 @@ impl Objects {
         }
         object.length = length;
     }
+}
+
+/// Returns where in its page a byte lies.
+const fn within(offset: u64) -> usize {
+    (offset % PAGE_SIZE) as usize
+}
+
+/// Divides bytes from an offset on into parts that lie in one page each: their offsets, and which of the bytes they
+/// are.
+fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, Range<usize>)> {
+    let mut done = 0;
+    core::iter::from_fn(move || {
+        let place = offset + done as u64;
+        let part = done..length.min(done + PAGE_SIZE as usize - within(place));
+        done = part.end;
+        (!part.is_empty()).then_some((place, part))
+    })
 }

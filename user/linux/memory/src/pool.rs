@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::{Errno, Hardware};
+use crate::{Errno, Hardware, PAGE_SIZE, Place};
 
 /// Number of pages that a pool gets first: 2 MiB.
 const FIRST_PAGES: u32 = 512;
@@ -69,7 +69,8 @@ impl Pool {
     /// As [`take`](Self::take).
     pub fn take_copy<H: Hardware>(&mut self, hardware: &mut H, of: Page) -> Result<Page, Errno> {
         let page = self.take(hardware)?;
-        hardware.copy(of, page);
+        let first = |page| Place { page, offset: 0 };
+        hardware.copy(first(of), first(page), PAGE_SIZE as usize);
         Ok(page)
     }
 

@@ -1,10 +1,12 @@
 //! The address space of a process.
 
+mod access;
 mod check;
 mod remap;
 mod transfer;
 mod usage;
 
+pub use access::{Access, Denied};
 pub use remap::Move;
 pub use usage::Usage;
 
@@ -20,9 +22,6 @@ use crate::{Errno, Hardware, Memory, ObjectId, PAGE_SIZE, Page, Rights, round_up
 const ENTRIES: usize = 512;
 /// Number of bytes whose pages have their entries in one table.
 const TABLE_SIZE: u64 = ENTRIES as u64 * PAGE_SIZE;
-
-/// How far an area that grows downwards keeps away from the one below it, in bytes.
-const GUARD: u64 = 256 * PAGE_SIZE;
 
 /// The page at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,41 +61,6 @@ impl<T> Table<T> {
         let start = range.start.max(self.span.start);
         start..range.end.min(self.span.end).max(start)
     }
-}
-
-/// A kind of access to memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// A load.
-    Read,
-    /// A store.
-    Write,
-    /// The fetch of an instruction.
-    Execute,
-}
-
-impl Access {
-    /// Returns the right that the access needs.
-    const fn right(self) -> Rights {
-        match self {
-            Access::Read => Rights::READ,
-            Access::Write => Rights::WRITE,
-            Access::Execute => Rights::EXECUTE,
-        }
-    }
-}
-
-/// Why an access is denied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Denied {
-    /// There is no area.
-    NoArea,
-    /// The area does not allow it.
-    NoRight,
-    /// The object ends before.
-    BeyondEnd,
-    /// There is no memory for the page.
-    NoMemory,
 }
 
 /// Where an area is to be.
@@ -270,8 +234,9 @@ impl<H: Hardware> Space<H> {
     fn drop_entries(&mut self, memory: &mut Memory<H>, range: Range<u64>) {
         let (first, _) = locate(range.start);
         for (base, table) in self.tables.range_mut(first..range.end) {
-            let entries = table.within(&entries_in(*base, &range));
-            for run in runs(&table.entries[..], entries, |entry| Some(!entry?.rights.is_empty())) {
+            let mut left = table.within(&entries_in(*base, &range));
+            while let Some(run) = first_run(&table.entries[..], left.clone(), |entry| Some(!entry?.rights.is_empty())) {
+                left.start = run.range.end;
                 if run.value {
                     memory.hardware.unmap(&mut table.hardware, run.range.start, run.range.len());
                 }
@@ -327,20 +292,31 @@ impl<H: Hardware> Space<H> {
         if !range.is_empty() {
             self.split(memory, &range);
             self.areas.change(range.clone(), |area| area.rights = rights);
-            self.restrict(memory, range.clone(), rights);
+            self.adjust(memory, range.clone());
             self.join(memory, range);
         }
         result
     }
 
-    /// Takes from the entries in a range all rights but these.
-    fn restrict(&mut self, memory: &mut Memory<H>, range: Range<u64>, rights: Rights) {
-        let (first, _) = locate(range.start);
-        for (base, table) in self.tables.range_mut(first..range.end) {
-            for run in runs(&table.entries[..], entries_in(*base, &range), |entry| Some(entry?.rights)) {
-                let kept = run.value & rights;
-                if kept != run.value {
-                    set_rights(&mut memory.hardware, table, run.range, kept);
+    /// Takes from the entries in a range the rights that their areas do not have any more. The right to write is also
+    /// given, if it can be: whoever asks for it will most likely write.
+    fn adjust(&mut self, memory: &mut Memory<H>, range: Range<u64>) {
+        let Memory { pool, hardware, .. } = memory;
+        for (part, area) in self.areas.within(range) {
+            let (first, _) = locate(part.start);
+            for (base, table) in self.tables.range_mut(first..part.end) {
+                let mut left = table.within(&entries_in(*base, &part));
+                let rights = |entry: Option<Entry>| {
+                    let Entry { page, rights } = entry?;
+                    let is_own = area.shared || pool.users(page) == 1;
+                    let is_data = area.rights.contains(Rights::WRITE) && !area.rights.contains(Rights::EXECUTE);
+                    Some((rights, if is_own && is_data { area.rights } else { rights & area.rights }))
+                };
+                while let Some(Run { range, value: (old, new) }) = first_run(&table.entries[..], left.clone(), rights) {
+                    left.start = range.end;
+                    if new != old {
+                        set_rights(hardware, table, range, new);
+                    }
                 }
             }
         }
@@ -373,76 +349,6 @@ impl<H: Hardware> Space<H> {
         for range in ranges {
             self.drop_entries(memory, range);
         }
-    }
-
-    /// Makes an access possible if the process may make it. It is to be made again then.
-    ///
-    /// # Errors
-    /// See [`Denied`].
-    pub fn fault(&mut self, memory: &mut Memory<H>, address: u64, access: Access) -> Result<(), Denied> {
-        self.resolve(memory, address, access).map(drop)
-    }
-
-    /// Returns the page at an address, for an access that the process may make.
-    fn resolve(&mut self, memory: &mut Memory<H>, address: u64, access: Access) -> Result<Page, Denied> {
-        let (start, area) = self.area_for(address)?;
-        if !area.rights.contains(access.right()) {
-            return Err(Denied::NoRight);
-        }
-        let (base, index) = locate(address);
-        self.ensure_table(memory, base)?;
-        let Some(table) = self.tables.get_mut(&base) else { return Err(Denied::NoMemory) };
-        let entry = table.entries[index];
-        let page = match entry {
-            Some(entry) if entry.rights.contains(access.right()) => return Ok(entry.page),
-            Some(entry) => memory.page_again(&area, entry.page, access),
-            None => memory.first_page(&area, address - start, access),
-        }?;
-        let rights = granted(&area, memory.pool.users(page), access);
-        if memory.hardware.map(&mut table.hardware, index, &[page], rights).is_err() {
-            if entry.is_none_or(|entry| entry.page != page) {
-                memory.pool.release(page);
-            }
-            // Nobody knows what is mapped there now.
-            set_rights(&mut memory.hardware, table, index..index + 1, Rights::empty());
-            return Err(Denied::NoMemory);
-        }
-        match entry {
-            Some(entry) if entry.page != page => memory.pool.release(entry.page),
-            Some(_) => {}
-            None => {}
-        }
-        table.put(index, Entry { page, rights });
-        Ok(page)
-    }
-
-    /// Returns the area in which an address lies, which may have to grow for it.
-    fn area_for(&mut self, address: u64) -> Result<(u64, Area), Denied> {
-        if let Some((start, area)) = self.areas.at(address) {
-            return Ok((start, *area));
-        }
-        let (start, area) = self.areas.above(address).ok_or(Denied::NoArea)?;
-        let new = address & !(PAGE_SIZE - 1);
-        let floor = self.areas.below(start).map_or(self.limits.start, |(_, below)| below.end).saturating_add(GUARD);
-        let has_room = area.end - new <= self.stack_limit() && new >= floor;
-        if !area.grows || !has_room {
-            return Err(Denied::NoArea);
-        }
-        self.areas.grow(start, new);
-        self.areas.at(address).map(|(start, area)| (start, *area)).ok_or(Denied::NoArea)
-    }
-
-    /// Returns how long an area that grows may become, in bytes.
-    fn stack_limit(&self) -> u64 {
-        8 << 20
-    }
-
-    fn ensure_table(&mut self, memory: &mut Memory<H>, base: u64) -> Result<(), Denied> {
-        if !self.tables.contains_key(&base) {
-            let hardware = memory.hardware.make_table(&mut self.root, base).map_err(|_| Denied::NoMemory)?;
-            self.tables.insert(base, Table::new(hardware));
-        }
-        Ok(())
     }
 
     /// Makes a copy of the address space for a child: private pages are copied when one of the two writes to them.
@@ -502,52 +408,6 @@ impl<H: Hardware> Space<H> {
     }
 }
 
-impl<H: Hardware> Memory<H> {
-    /// Returns the page for an entry that is made, with the entry as its user.
-    fn first_page(&mut self, area: &Area, offset: u64, access: Access) -> Result<Page, Denied> {
-        let Memory { pool, objects, hardware } = self;
-        let page = match area.backing {
-            Backing::Anonymous => pool.take_zeroed(hardware),
-            Backing::Object(id, first) => {
-                let offset = first + (offset & !(PAGE_SIZE - 1));
-                if offset >= objects.get(id).length() {
-                    return Err(Denied::BeyondEnd);
-                }
-                let page = objects.page(pool, hardware, id, offset / PAGE_SIZE).map_err(|_| Denied::NoMemory)?;
-                if !area.shared && access == Access::Write {
-                    pool.take_copy(hardware, page)
-                } else {
-                    pool.share(page);
-                    Ok(page)
-                }
-            }
-        };
-        page.map_err(|_| Denied::NoMemory)
-    }
-
-    /// Returns the page for an entry that lacks a right: its own or, to be written in private, a copy.
-    fn page_again(&mut self, area: &Area, page: Page, access: Access) -> Result<Page, Denied> {
-        if area.shared || access != Access::Write || self.pool.users(page) == 1 {
-            return Ok(page);
-        }
-        self.pool.take_copy(&mut self.hardware, page).map_err(|_| Denied::NoMemory)
-    }
-}
-
-/// Returns what the hardware is to allow after an access: all that the area allows, but no writing to a private page
-/// that others use. The kernel maps nothing that is writable and executable at once, so in an area that allows both,
-/// the access decides.
-fn granted(area: &Area, users: u32, access: Access) -> Rights {
-    let mut rights = area.rights;
-    if !area.shared && users > 1 {
-        rights.remove(Rights::WRITE);
-    }
-    if rights.contains(Rights::WRITE | Rights::EXECUTE) {
-        rights.remove(if access == Access::Execute { Rights::WRITE } else { Rights::EXECUTE });
-    }
-    rights
-}
-
 /// Returns the entries of the table at `base` that lie in a range.
 fn entries_in(base: u64, range: &Range<u64>) -> Range<usize> {
     let index = |address: u64| (address.clamp(base, base + TABLE_SIZE) - base).div_ceil(PAGE_SIZE) as usize;
@@ -560,28 +420,21 @@ struct Run<V> {
     value: V,
 }
 
-/// Divides entries into runs of neighbours with an equal value. Those without a value belong to no run.
-fn runs<V: PartialEq + Copy>(
+/// Returns the first neighbours with an equal value. Those without a value belong to no run.
+fn first_run<V: PartialEq + Copy>(
     entries: &[Option<Entry>],
     within: Range<usize>,
     value: impl Fn(Option<Entry>) -> Option<V>,
-) -> Vec<Run<V>> {
-    let mut runs: Vec<Run<V>> = Vec::new();
-    for index in within {
-        let Some(value) = value(entries[index]) else { continue };
-        match runs.last_mut() {
-            Some(last) if last.range.end == index && last.value == value => last.range.end += 1,
-            _ => runs.push(Run { range: index..index + 1, value }),
-        }
-    }
-    runs
+) -> Option<Run<V>> {
+    let (start, first) = within.clone().find_map(|index| Some((index, value(entries[index])?)))?;
+    let end = (start + 1..within.end).find(|index| value(entries[*index]) != Some(first)).unwrap_or(within.end);
+    Some(Run { range: start..end, value: first })
 }
 
-/// Gives neighbouring entries these rights, of which they have had more so far.
+/// Gives neighbouring entries other rights.
 fn set_rights<H: Hardware>(hardware: &mut H, table: &mut Table<H::Table>, range: Range<usize>, rights: Rights) {
-    let pages: Vec<Page> = table.entries[range.clone()].iter().flatten().map(|entry| entry.page).collect();
-    // If it cannot map fewer rights, it maps nothing, and the next access makes up for that.
-    let mapped = !rights.is_empty() && hardware.map(&mut table.hardware, range.start, &pages, rights).is_ok();
+    // If they cannot be mapped with these, nothing is mapped, and the next access makes up for that.
+    let mapped = !rights.is_empty() && map_again(hardware, table, range.clone(), rights).is_ok();
     if !mapped {
         hardware.unmap(&mut table.hardware, range.start, range.len());
     }
@@ -589,4 +442,24 @@ fn set_rights<H: Hardware>(hardware: &mut H, table: &mut Table<H::Table>, range:
     for entry in table.entries[range].iter_mut().flatten() {
         entry.rights = rights;
     }
+}
+
+/// Maps the pages of neighbouring entries with other rights.
+fn map_again<H: Hardware>(
+    hardware: &mut H,
+    table: &mut Table<H::Table>,
+    range: Range<usize>,
+    rights: Rights,
+) -> Result<(), Errno> {
+    /// So many at once need no memory from the heap.
+    const PART: usize = 16;
+    for start in range.clone().step_by(PART) {
+        let entries = &table.entries[start..range.end.min(start + PART)];
+        let mut pages = [Page(0); PART];
+        for (page, entry) in pages.iter_mut().zip(entries.iter().flatten()) {
+            *page = entry.page;
+        }
+        hardware.map(&mut table.hardware, start, &pages[..entries.len()], rights)?;
+    }
+    Ok(())
 }

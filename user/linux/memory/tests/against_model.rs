@@ -3,6 +3,7 @@
 mod machine;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use machine::{Machine, Process, check};
 use tench_linux_memory::{
@@ -257,11 +258,13 @@ impl Both {
     fn write_object(&mut self) {
         let number = self.below(OBJECTS as u64) as usize;
         let start = self.below(OBJECT_PAGES * PAGE_SIZE);
-        let count = self.below(5000.min(OBJECT_PAGES * PAGE_SIZE - start) + 1);
+        let room = if self.below(8) == 0 { 0 } else { 5000.min(OBJECT_PAGES * PAGE_SIZE - start) };
+        let count = self.below(room + 1);
         let byte = self.below(256) as u8;
         let (id, object) = &mut self.objects[number];
         object.bytes[start as usize..(start + count) as usize].fill(byte);
-        object.length = object.length.max(start + count);
+        // An object does not become longer because nothing is written behind its end.
+        object.length = object.length.max(if count > 0 { start + count } else { 0 });
         let Memory { pool, objects, hardware } = &mut self.memory;
         let result = objects.write(pool, hardware, *id, start, &vec![byte; count as usize]);
         assert_eq!(result, Ok(count as usize));
@@ -349,8 +352,82 @@ impl Both {
         }
     }
 
+    /// Copies a string, until a zero comes, or until it is long enough.
+    fn read_string(&mut self) {
+        let process = self.process();
+        let address = FIRST * PAGE_SIZE + self.below((LAST - FIRST) * PAGE_SIZE);
+        let limit = self.below(6000) as usize;
+        let (mut expected, mut end) = (Vec::new(), Ok(false));
+        while expected.len() < limit && end == Ok(false) {
+            match self.model_access(process, address + expected.len() as u64, Access::Read, None) {
+                Ok(0) => end = Ok(true),
+                Ok(byte) => expected.push(byte),
+                Err(_) => end = Err(Errno::EFAULT),
+            }
+        }
+        let mut string = Vec::new();
+        let space = &mut self.processes[process].0;
+        assert_eq!(space.read_string(&mut self.memory, address, limit, &mut string), end);
+        assert_eq!(string, expected);
+    }
+
+    /// Returns whether a process has no page of an object in a range, so that copying between the two is no question
+    /// of order.
+    fn is_apart(&self, process: usize, object: usize, range: Range<u64>) -> bool {
+        let pages = range.start / PAGE_SIZE..range.end.div_ceil(PAGE_SIZE);
+        let pages = self.processes[process].1.range(pages).map(|(_, page)| page);
+        pages.filter_map(|page| page.object).all(|(number, _)| number != object)
+    }
+
+    /// Copies bytes of an object, or zeros, to a process.
+    fn copy_to_process(&mut self) {
+        let (process, number) = (self.process(), self.below(OBJECTS as u64) as usize);
+        let address = FIRST * PAGE_SIZE + self.below((LAST - FIRST) * PAGE_SIZE);
+        let start = self.below(OBJECT_PAGES * PAGE_SIZE);
+        let (id, object) = &self.objects[number];
+        let (id, there) = (*id, object.length.saturating_sub(start));
+        let count = self.below(there.min(9000) + 1) as usize;
+        if !self.is_apart(process, number, address..address + count as u64) {
+            return;
+        }
+        let from_object = self.below(3) > 0;
+        let bytes = self.objects[number].1.bytes[start as usize..][..count].to_vec();
+        let bytes = if from_object { bytes } else { vec![0; count] };
+        let written = (address..)
+            .zip(bytes)
+            .take_while(|(address, byte)| self.model_access(process, *address, Access::Write, Some(*byte)).is_ok());
+        let expected = written.count();
+        let space = &mut self.processes[process].0;
+        let result = match from_object {
+            true => space.write_from(&mut self.memory, address, (id, start), count),
+            false => space.write_zeros(&mut self.memory, address, count),
+        };
+        assert_eq!(result, expected, "{count} bytes from {start} to {address:#x}");
+    }
+
+    /// Copies bytes of a process to an object.
+    fn copy_to_object(&mut self) {
+        let (process, number) = (self.process(), self.below(OBJECTS as u64) as usize);
+        let address = FIRST * PAGE_SIZE + self.below((LAST - FIRST) * PAGE_SIZE);
+        let start = self.below(OBJECT_PAGES * PAGE_SIZE);
+        let count = self.below(9000.min(OBJECT_PAGES * PAGE_SIZE - start) + 1);
+        if !self.is_apart(process, number, address..address + count) {
+            return;
+        }
+        let bytes: Vec<u8> = (address..address + count)
+            .map_while(|address| self.model_access(process, address, Access::Read, None).ok())
+            .collect();
+        let (id, object) = &mut self.objects[number];
+        object.bytes[start as usize..][..bytes.len()].copy_from_slice(&bytes);
+        object.length = object.length.max(if bytes.is_empty() { 0 } else { start + bytes.len() as u64 });
+        let space = &mut self.processes[process].0;
+        let result = space.read_to(&mut self.memory, address, (*id, start), count as usize);
+        let is_refused = bytes.is_empty() && count > 0;
+        assert_eq!(result, if is_refused { Err(Errno::EFAULT) } else { Ok(bytes.len()) });
+    }
+
     fn step(&mut self) {
-        match self.below(40) {
+        match self.below(45) {
             0..4 => self.map(),
             4 => self.map_anywhere(),
             5 => self.unmap(),
@@ -362,6 +439,9 @@ impl Both {
             12 => self.write_object(),
             13 => self.read_object(),
             14 | 15 => self.transfer(),
+            16 | 17 => self.copy_to_process(),
+            18 | 19 => self.copy_to_object(),
+            20 => self.read_string(),
             _ => self.access(),
         }
         let spaces: Vec<_> = self.processes.iter().map(|(space, _)| space).collect();

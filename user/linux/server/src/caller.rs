@@ -2,12 +2,11 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::time::Duration;
 
-use tench_linux_calls::{Memory as TracedMemory, Trace};
+use tench_linux_calls::{Memory as TracedMemory, Sysno, Trace};
 use tench_linux_files::{Errno, MAX_PATH};
 use tench_linux_memory::{Memory, Space};
 
@@ -17,8 +16,9 @@ use crate::signals::frame::Interrupted;
 use crate::waiting::{Interruption, Key, Waiting};
 use crate::{Machine, Process, System};
 
-/// The end of a call or fault.
+/// The end of a call or fault. Whole words are moved faster than bytes.
 #[derive(Clone, Debug)]
+#[repr(u64)]
 pub enum Outcome {
     /// The process goes on with this in `x0`.
     Return(u64),
@@ -87,32 +87,55 @@ fn traced<'a, M: Machine>(system: &'a mut System<M>, process: &Process<M>) -> Tr
 
 impl<M: Machine> Caller<'_, M> {
     /// Makes a call.
-    pub fn call(&mut self, number: u64, arguments: [u64; 6]) -> Outcome {
-        if self.system.traces && self.process.thread().trace.is_none() {
-            let trace = Trace::begin(number, arguments, &traced(self.system, self.process));
+    #[inline(always)]
+    pub fn call(&mut self, number: u64, arguments: &[u64; 6]) -> Outcome {
+        if self.system.traces {
+            return self.call_traced(number, arguments);
+        }
+        self.call_untraced(number, arguments)
+    }
+
+    #[inline(always)]
+    fn call_untraced(&mut self, number: u64, arguments: &[u64; 6]) -> Outcome {
+        let Some(call) = usize::try_from(number).ok().and_then(Sysno::new) else {
+            return Err(Errno::ENOSYS).into();
+        };
+        if let Some(number) = self.own_number(call) {
+            return Outcome::Return(number);
+        }
+        let outcome = self.dispatch(call, arguments);
+        if self.process.thread().waiting.is_some() {
+            self.note_wait(number, arguments, &outcome);
+        }
+        outcome
+    }
+
+    /// Notes which call waits, or that the one that has waited is over.
+    #[cold]
+    fn note_wait(&mut self, number: u64, arguments: &[u64; 6], outcome: &Outcome) {
+        let thread = self.process.thread_mut();
+        if let (Outcome::Wait, Some(waiting)) = (outcome, &mut thread.waiting) {
+            (waiting.number, waiting.arguments) = (number, *arguments);
+        } else {
+            thread.waiting = None;
+            // However the call is over: its descriptor may have been closed meanwhile.
+            self.system.locks.end_wait(thread.id);
+        }
+    }
+
+    /// Makes a call, and reports it when it is over.
+    #[cold]
+    fn call_traced(&mut self, number: u64, arguments: &[u64; 6]) -> Outcome {
+        if self.process.thread().trace.is_none() {
+            let trace = Trace::begin(number, *arguments, &traced(self.system, self.process));
             self.process.thread_mut().trace = Some(trace);
         }
-        let outcome = self.dispatch(number, arguments);
-        let thread = self.process.thread_mut();
-        if let waiting @ Some(_) = &mut thread.waiting {
-            match (&outcome, &mut *waiting) {
-                (Outcome::Wait, Some(waiting)) => (waiting.number, waiting.arguments) = (number, arguments),
-                _ => {
-                    *waiting = None;
-                    // However the call is over: its descriptor may have been closed meanwhile.
-                    self.system.locks.end_wait(thread.id);
-                }
-            }
-        }
-        if self.process.thread().trace.is_some() {
-            match &outcome {
-                Outcome::Wait => {}
-                Outcome::Return(result) => self.end_trace(Some(*result)),
-                Outcome::Run { .. } | Outcome::Yield => self.end_trace(Some(0)),
-                Outcome::Resume | Outcome::Restore(_) | Outcome::EndThread(_) | Outcome::Exit(_) => {
-                    self.end_trace(None);
-                }
-            }
+        let outcome = self.call_untraced(number, arguments);
+        match &outcome {
+            Outcome::Wait => {}
+            Outcome::Return(result) => self.end_trace(Some(*result)),
+            Outcome::Run { .. } | Outcome::Yield => self.end_trace(Some(0)),
+            Outcome::Resume | Outcome::Restore(_) | Outcome::EndThread(_) | Outcome::Exit(_) => self.end_trace(None),
         }
         outcome
     }
@@ -220,23 +243,10 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Reads a string of the process, which ends with a zero within so many bytes.
     pub fn read_string(&mut self, address: u64, limit: usize) -> Result<Option<Vec<u8>>> {
+        let (space, memory) = self.space();
         let mut string = Vec::new();
-        while string.len() < limit {
-            let place = address.checked_add(string.len() as u64).ok_or(Errno::EFAULT)?;
-            // Not across a page, behind which nothing need be.
-            let rest = 4096 - (place % 4096) as usize;
-            let mut chunk = vec![0; rest.min(256).min(limit - string.len())];
-            let count = self.copy_from(place, &mut chunk);
-            if count == 0 {
-                return Err(Errno::EFAULT);
-            }
-            if let Some(end) = chunk[..count].iter().position(|byte| *byte == 0) {
-                string.extend_from_slice(&chunk[..end]);
-                return Ok(Some(string));
-            }
-            string.extend_from_slice(&chunk[..count]);
-        }
-        Ok(None)
+        let has_ended = space.read_string(memory, address, limit, &mut string)?;
+        Ok(has_ended.then_some(string))
     }
 
     /// Reads a path of the process.

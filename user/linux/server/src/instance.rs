@@ -99,7 +99,7 @@ impl<M: Machine> Instance<M> {
     }
 
     /// Makes a thread's call.
-    pub fn call(&mut self, thread: u32, number: u64, arguments: [u64; 6]) {
+    pub fn call(&mut self, thread: u32, number: u64, arguments: &[u64; 6]) {
         let Some(mut process) = self.processes.take_thread(thread) else { return };
         let outcome = self.caller(&mut process).call(number, arguments);
         self.conclude(process, outcome);
@@ -194,14 +194,32 @@ impl<M: Machine> Instance<M> {
     }
 
     /// Lets the present thread of a process go on, wait or end after its call or fault.
-    fn conclude(&mut self, mut process: Box<Process<M>>, outcome: Outcome) {
+    #[inline(always)]
+    fn conclude(&mut self, process: Box<Process<M>>, outcome: Outcome) {
+        match outcome {
+            Outcome::Return(result) if !process.is_due() => self.answer(process, Some(result)),
+            outcome => self.conclude_otherwise(process, outcome),
+        }
+    }
+
+    /// Answers the call or fault of the present thread of a process, to which no signal has come.
+    #[inline(always)]
+    fn answer(&mut self, mut process: Box<Process<M>>, result: Option<u64>) {
+        let thread = process.thread_mut();
+        thread.signals.restore_blocked();
+        self.system.memory.hardware.answer(&mut thread.machine, result);
+        self.processes.put(process);
+    }
+
+    /// As [`conclude`](Self::conclude), in all other cases than that of a call that returns.
+    fn conclude_otherwise(&mut self, mut process: Box<Process<M>>, outcome: Outcome) {
         let result = match outcome {
             Outcome::Return(result) => Some(result),
             Outcome::Resume => None,
             Outcome::Wait => return self.wait(process),
             Outcome::Run { entry, stack } => return self.run_program(process, entry, stack),
             Outcome::Restore(interrupted) => {
-                self.stop_thread(&mut process);
+                self.system.memory.hardware.stop(&mut process.thread_mut().machine);
                 self.set_float(&mut process, &interrupted.float);
                 return self.go_on(process, interrupted.registers);
             }
@@ -210,10 +228,7 @@ impl<M: Machine> Instance<M> {
             Outcome::Exit(code) => return self.end(process, Status::Exited(code)),
         };
         if !process.is_due() {
-            let thread = process.thread_mut();
-            thread.signals.restore_blocked();
-            self.system.memory.hardware.answer(&mut thread.machine, result);
-            return self.processes.put(process);
+            return self.answer(process, result);
         }
         let mut registers = self.stop_thread(&mut process);
         registers.x[0] = result.unwrap_or(registers.x[0]);
@@ -245,8 +260,8 @@ impl<M: Machine> Instance<M> {
 
     /// Runs a new program, which has the memory of its process already.
     fn run_program(&mut self, mut process: Box<Process<M>>, entry: u64, stack: u64) {
-        self.stop_thread(&mut process);
         let System { memory, spaces, .. } = &mut self.system;
+        memory.hardware.stop(&mut process.thread_mut().machine);
         let root = spaces.get(process.space).space.root();
         memory.hardware.move_thread(&mut process.thread_mut().machine, root);
         self.set_float(&mut process, &FloatRegisters { q: [0; 32], status: 0, control: 0 });
@@ -275,7 +290,14 @@ impl<M: Machine> Instance<M> {
     }
 
     /// Makes calls again and delivers signals until nothing of that is left to do.
+    #[inline]
     fn settle(&mut self) {
+        if self.system.waiters.has_ready() || !self.system.signalled.is_empty() {
+            self.settle_all();
+        }
+    }
+
+    fn settle_all(&mut self) {
         while self.status.is_none() {
             // What a thread waits for comes before a signal that comes with it.
             if let Some(thread) = self.system.waiters.take_ready() {
@@ -298,7 +320,7 @@ impl<M: Machine> Instance<M> {
         self.system.waiters.remove(thread, waiting);
         let (number, arguments) = (waiting.number, waiting.arguments);
         process.thread_mut().state = State::Runs;
-        let outcome = self.caller(&mut process).call(number, arguments);
+        let outcome = self.caller(&mut process).call(number, &arguments);
         self.conclude(process, outcome);
     }
 }

@@ -18,8 +18,9 @@ use tench::{io, time};
 use tench_linux::Machine;
 use tench_linux::thread::{FloatRegisters, Registers};
 use tench_linux_files::Errno;
-use tench_linux_memory::{Hardware, Page, Rights};
+use tench_linux_memory::{Hardware, Page, Place, Rights};
 
+use crate::clock::Clock;
 use crate::outside::{Event, Outside};
 use crate::threads::{Answer, Thread, Threads};
 
@@ -45,6 +46,7 @@ pub struct Kernel {
     random: ChaCha8Rng,
     threads: Threads,
     outside: Outside,
+    clock: Clock,
 }
 
 /// The page tables of an address space but those of the lowest level, by level and first address.
@@ -111,26 +113,17 @@ fn seed() -> [u8; 32] {
     seed
 }
 
-/// Returns the time since the machine started, as [`time::uptime`] does. Each call asks for it, and this does without
-/// divisions of 128 bits.
-pub fn uptime() -> Duration {
-    duration(Instant::now().ticks())
-}
-
-fn duration(ticks: u64) -> Duration {
-    const NANOSECONDS: u64 = 1_000_000_000;
-    let (seconds, rest, frequency) = (ticks / time::frequency(), ticks % time::frequency(), time::frequency());
-    match rest.checked_mul(NANOSECONDS) {
-        Some(rest) => Duration::new(seconds, (rest / frequency) as u32),
-        None => Duration::new(seconds, (u128::from(rest) * u128::from(NANOSECONDS) / u128::from(frequency)) as u32),
-    }
-}
-
 impl Kernel {
     /// Returns a machine without pages and threads.
     pub fn new() -> Result<Kernel, tench::memory::Error> {
         let random = ChaCha8Rng::from_seed(seed());
-        Ok(Kernel { banks: Vec::new(), random, threads: Threads::new()?, outside: Outside::new()? })
+        Ok(Kernel {
+            banks: Vec::new(),
+            random,
+            threads: Threads::new()?,
+            outside: Outside::new()?,
+            clock: Clock::new(),
+        })
     }
 
     /// Returns the endpoint at which calls and faults come.
@@ -155,19 +148,20 @@ impl Kernel {
 
     /// Returns the bank of a page.
     fn bank(&self, page: Page) -> usize {
-        self.banks.partition_point(|bank| bank.first <= page.number()) - 1
+        // The last one has the most pages.
+        self.banks.iter().rposition(|bank| bank.first <= page.number()).unwrap_or(0)
     }
 
-    /// Returns where a page lies in its frame, in bytes.
-    fn offset(&self, page: Page) -> u64 {
-        u64::from(page.number() - self.banks[self.bank(page)].first) * PAGE_SIZE as u64
+    /// Returns where a page of a bank lies in its frame, in bytes.
+    fn offset(bank: &Bank, page: Page) -> u64 {
+        u64::from(page.number() - bank.first) * PAGE_SIZE as u64
     }
 
     /// Returns where a page lies here.
     fn address(&self, page: Page) -> *mut [u8; PAGE_SIZE] {
         let bank = &self.banks[self.bank(page)];
         assert!(page.number() - bank.first < bank.count, "a page of a bank");
-        core::ptr::with_exposed_provenance_mut(bank.pages.address() + self.offset(page) as usize)
+        core::ptr::with_exposed_provenance_mut(bank.pages.address() + Kernel::offset(bank, page) as usize)
     }
 
     /// Returns a table's mapping of a bank, which is made if there is none.
@@ -235,10 +229,12 @@ impl Hardware for Kernel {
         unsafe { &mut *self.address(page) }
     }
 
-    fn copy(&mut self, from: Page, to: Page) {
-        let (from, to) = (self.address(from), self.address(to));
-        // SAFETY: both pages are mapped, and nobody has a reference into either.
-        unsafe { from.copy_to(to, 1) };
+    fn copy(&mut self, from: Place, to: Place, length: usize) {
+        assert!(from.offset.max(to.offset) + length <= PAGE_SIZE, "a part of each page");
+        let (source, target) = (self.address(from.page).cast::<u8>(), self.address(to.page).cast::<u8>());
+        let (source, target) = (source.wrapping_add(from.offset), target.wrapping_add(to.offset));
+        // SAFETY: both pages are mapped, the bytes lie within them, and nobody has a reference into either.
+        unsafe { source.copy_to(target, length) };
     }
 
     fn make_root(&mut self) -> Result<Root, Errno> {
@@ -263,7 +259,7 @@ impl Hardware for Kernel {
                 self.unmap(table, start, count);
             }
             let mapping = self.mapping(table, bank)?;
-            let offset = self.offset(pages[done]);
+            let offset = Kernel::offset(&self.banks[bank], pages[done]);
             // SAFETY: a process uses the addresses, not this program.
             unsafe { mapping.set(start as u64, count as u64, offset, flags(rights)) }.map_err(no_memory)?;
             table.banks[start..start + count].fill(bank as u8);
@@ -356,7 +352,7 @@ impl tench_linux::Threads for Kernel {
     }
 
     fn used(&mut self, thread: &Thread) -> Duration {
-        duration(thread.ticks())
+        self.clock.duration(thread.ticks())
     }
 
     fn run(&mut self, thread: &mut Thread, registers: &Registers) {
@@ -366,7 +362,7 @@ impl tench_linux::Threads for Kernel {
 
 impl Machine for Kernel {
     fn monotonic(&self) -> Duration {
-        uptime()
+        self.clock.uptime()
     }
 
     fn frequency(&self) -> u64 {
@@ -374,7 +370,7 @@ impl Machine for Kernel {
     }
 
     fn realtime(&self) -> Duration {
-        uptime()
+        self.clock.uptime()
     }
 
     fn are_console(&self) -> [bool; 3] {

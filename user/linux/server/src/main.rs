@@ -4,6 +4,7 @@
 
 extern crate alloc;
 
+mod clock;
 mod machine;
 mod outside;
 mod segment;

@@ -111,6 +111,7 @@ impl<M: Machine> Processes<M> {
     }
 
     /// Puts a process back that was taken.
+    #[inline(always)]
     pub fn put(&mut self, process: Box<Process<M>>) {
         if let Some(earlier) = self.latest.replace(process)
             && let Some(place) = self.all.get_mut(&earlier.id)

@@ -7,10 +7,10 @@ use core::time::Duration;
 use tench::abi::fault::{Access as KernelAccess, Class, ForeignCall, Report};
 use tench::sys::{Error, Message, Received, Wait};
 use tench::time;
-use tench_linux::{Fault, Instance};
+use tench_linux::{Fault, Instance, Machine};
 use tench_linux_memory::Access;
 
-use crate::machine::{Kernel, uptime};
+use crate::machine::Kernel;
 
 /// Serves the processes of an instance until the first one has ended, and with it all others.
 ///
@@ -21,7 +21,10 @@ pub fn run(instance: &mut Instance<Kernel>) -> Result<(), String> {
     // Both are large, and are used again and again.
     let (mut message, mut received) = (Message::new(0), Received::new());
     while instance.status().is_none() {
-        let wait = match instance.deadline().map(|deadline| deadline.saturating_sub(uptime())) {
+        let wait = match instance
+            .deadline()
+            .map(|deadline| deadline.saturating_sub(instance.system.memory.hardware.monotonic()))
+        {
             Some(Duration::ZERO) => {
                 instance.pass_time();
                 // Whoever has sent something is served in between, however much time there is to pass.
@@ -64,7 +67,7 @@ fn serve(instance: &mut Instance<Kernel>, received: &Received) {
         && let Some(words) = received.words().first_chunk()
     {
         let call = ForeignCall::of_message(received.label(), words);
-        return instance.call(process, call.number, call.arguments);
+        return instance.call(process, call.number, &call.arguments);
     }
     let mut words = [0; 8];
     for (word, value) in words.iter_mut().zip(received.words()) {

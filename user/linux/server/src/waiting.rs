@@ -250,6 +250,11 @@ impl Waiters {
         self.ready.push_back(thread);
     }
 
+    /// Returns whether a call is to be made again.
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// Takes a thread whose call is to be made again.
     pub fn take_ready(&mut self) -> Option<u32> {
         self.ready.pop_front()

@@ -1,6 +1,8 @@
 //! A machine whose page tables are arrays.
 
-use tench_linux_memory::{Access, Denied, Errno, Hardware, Memory, Objects, PAGE_SIZE, Page, Pool, Rights, Space};
+use tench_linux_memory::{
+    Access, Denied, Errno, Hardware, Memory, Objects, PAGE_SIZE, Page, Place, Pool, Rights, Space,
+};
 
 /// A table: what its entries map.
 pub type Table = Vec<Option<(Page, Rights)>>;
@@ -50,9 +52,9 @@ impl Hardware for Machine {
         &mut self.pages[page.number() as usize]
     }
 
-    fn copy(&mut self, from: Page, to: Page) {
-        let bytes = *self.bytes(from);
-        *self.bytes(to) = bytes;
+    fn copy(&mut self, from: Place, to: Place, length: usize) {
+        let bytes = *self.bytes(from.page);
+        self.bytes(to.page)[to.offset..][..length].copy_from_slice(&bytes[from.offset..][..length]);
     }
 
     fn make_root(&mut self) -> Result<(), Errno> {

@@ -55,26 +55,45 @@ const fn is_dispensable(number: Sysno) -> bool {
 }
 
 impl<M: Machine> Caller<'_, M> {
+    /// Answers a call that only asks for a number of the process, before any table is searched.
+    #[inline(always)]
+    pub(crate) fn own_number(&self, call: Sysno) -> Option<u64> {
+        Some(match call {
+            Sysno::getpid => self.process.id.into(),
+            Sysno::gettid => self.process.thread().id.into(),
+            Sysno::getppid => self.process.parent.into(),
+            Sysno::getuid | Sysno::geteuid | Sysno::getgid | Sysno::getegid => 0,
+            _ => return None,
+        })
+    }
+
     /// Makes a call, whose arguments are the program's.
-    pub(crate) fn dispatch(&mut self, number: u64, arguments: [u64; 6]) -> Outcome {
-        let Some(call) = usize::try_from(number).ok().and_then(Sysno::new) else {
-            return Err(Errno::ENOSYS).into();
-        };
-        let [a, b, c, ..] = arguments;
-        match call {
-            Sysno::rt_sigreturn => return self.rt_sigreturn(),
-            Sysno::exit => return Outcome::EndThread(a as u8),
-            Sysno::exit_group => return Outcome::Exit(a as u8),
-            Sysno::sched_yield => return self.sched_yield(),
-            Sysno::execve => return self.execve(a, b, c),
-            _ => {}
+    pub(crate) fn dispatch(&mut self, call: Sysno, arguments: &[u64; 6]) -> Outcome {
+        // One function comes of all this when it is compiled, with a table for each subject.
+        if let Some(result) = self.file_call(call, arguments) {
+            return result.into();
         }
-        let result = (self.process_call(call, arguments))
-            .or_else(|| self.file_call(call, arguments))
-            .or_else(|| self.path_call(call, arguments))
-            .or_else(|| self.socket_call(call, arguments))
-            .or_else(|| self.system_call(call, arguments));
-        result.unwrap_or_else(|| self.missing(call)).into()
+        if let Some(result) = self.process_call(call, arguments) {
+            return result.into();
+        }
+        if let Some(result) = self.system_call(call, arguments) {
+            return result.into();
+        }
+        if let Some(result) = self.path_call(call, arguments) {
+            return result.into();
+        }
+        if let Some(result) = self.socket_call(call, arguments) {
+            return result.into();
+        }
+        let [a, b, c, ..] = *arguments;
+        match call {
+            Sysno::rt_sigreturn => self.rt_sigreturn(),
+            Sysno::exit => Outcome::EndThread(a as u8),
+            Sysno::exit_group => Outcome::Exit(a as u8),
+            Sysno::sched_yield => self.sched_yield(),
+            Sysno::execve => self.execve(a, b, c),
+            _ => self.missing(call).into(),
+        }
     }
 
     /// Answers a call that is not there. Programs probe some; each of the others is reported once.
@@ -95,7 +114,8 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Makes a call about files and descriptors.
     #[rustfmt::skip]
-    fn file_call(&mut self, call: Sysno, [a, b, c, d, e, f]: [u64; 6]) -> Option<Result> {
+    #[inline(always)]
+    fn file_call(&mut self, call: Sysno, &[a, b, c, d, e, f]: &[u64; 6]) -> Option<Result> {
         Some(match call {
             // Reading and writing.
             Sysno::read => self.read_file(a, b, c, None),
@@ -145,7 +165,8 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Makes a call about sockets.
     #[rustfmt::skip]
-    fn socket_call(&mut self, call: Sysno, [a, b, c, d, e, f]: [u64; 6]) -> Option<Result> {
+    #[inline(always)]
+    fn socket_call(&mut self, call: Sysno, &[a, b, c, d, e, f]: &[u64; 6]) -> Option<Result> {
         Some(match call {
             Sysno::socket => self.socket(a, b, c),
             Sysno::socketpair => self.socketpair(a, b, c, d),
@@ -172,7 +193,8 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Makes a call about paths, or what is recorded of files.
     #[rustfmt::skip]
-    fn path_call(&mut self, call: Sysno, [a, b, c, d, e, _]: [u64; 6]) -> Option<Result> {
+    #[inline(always)]
+    fn path_call(&mut self, call: Sysno, &[a, b, c, d, e, _]: &[u64; 6]) -> Option<Result> {
         Some(match call {
             // Paths.
             Sysno::mkdirat => self.mkdirat(a, b, c),
@@ -211,7 +233,8 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Makes a call about memory, signals and processes.
     #[rustfmt::skip]
-    fn process_call(&mut self, call: Sysno, [a, b, c, d, e, f]: [u64; 6]) -> Option<Result> {
+    #[inline(always)]
+    fn process_call(&mut self, call: Sysno, &[a, b, c, d, e, f]: &[u64; 6]) -> Option<Result> {
         Some(match call {
             // Memory.
             Sysno::brk => self.brk(a),
@@ -246,9 +269,6 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::getpgid => self.getpgid(a),
             Sysno::getsid => self.getsid(a),
             Sysno::setsid => self.setsid(),
-            Sysno::getpid => Ok(self.process.id.into()),
-            Sysno::gettid => Ok(self.process.thread().id.into()),
-            Sysno::getppid => Ok(self.process.parent.into()),
 
             _ => return None,
         })
@@ -256,10 +276,10 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Makes a call about users, limits, scheduling, time and the system.
     #[rustfmt::skip]
-    fn system_call(&mut self, call: Sysno, [a, b, c, d, _, _]: [u64; 6]) -> Option<Result> {
+    #[inline(always)]
+    fn system_call(&mut self, call: Sysno, &[a, b, c, d, _, _]: &[u64; 6]) -> Option<Result> {
         Some(match call {
             // Users and limits.
-            Sysno::getuid | Sysno::geteuid | Sysno::getgid | Sysno::getegid => Ok(0),
             Sysno::getgroups => Ok(0),
             Sysno::setuid | Sysno::setgid => Self::stay_super_user(&[a]),
             Sysno::setreuid | Sysno::setregid => Self::stay_super_user(&[a, b]),

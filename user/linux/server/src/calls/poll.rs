@@ -31,6 +31,8 @@ mod event {
     pub const ALWAYS: u16 = BROKEN | HUNG_UP | NOT_OPEN;
 }
 
+/// Number of descriptors for which most calls wait at most.
+const FEW: usize = 8;
 /// Descriptors in a word of a set.
 const SET_WORD: usize = 64;
 
@@ -119,7 +121,19 @@ impl<M: Machine> Caller<'_, M> {
         }
         let deadline = self.read_deadline(time)?;
         self.block_meanwhile(mask, mask_size)?;
-        let mut all = self.read(records, count as usize * pollfd::SIZE)?;
+        // A few need no memory from the heap.
+        let (mut few, mut many) = ([0; FEW * pollfd::SIZE], Vec::new());
+        let all = match few.get_mut(..count as usize * pollfd::SIZE) {
+            Some(few) => few,
+            None => {
+                many.try_reserve_exact(count as usize * pollfd::SIZE).map_err(|_| Errno::ENOMEM)?;
+                many.resize(count as usize * pollfd::SIZE, 0);
+                &mut many
+            }
+        };
+        if self.copy_from(records, all) < all.len() {
+            return Err(Errno::EFAULT);
+        }
         let (mut ready, mut keys) = (0, Vec::new());
         for record in all.chunks_exact_mut(pollfd::SIZE) {
             let number = u32_at(record, pollfd::DESCRIPTOR);
@@ -138,7 +152,7 @@ impl<M: Machine> Caller<'_, M> {
         if ready == 0 && !self.has_passed(deadline) {
             return Err(self.wait(&keys, deadline, Interruption::Final));
         }
-        self.write(records, &all)?;
+        self.write(records, all)?;
         self.write_time_left(time, deadline);
         self.process.thread_mut().signals.restore_blocked();
         Ok(ready)

@@ -1,7 +1,6 @@
 //! Calls about signals.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use tench_linux_calls::records::{sigaction, u32_at, u64_at};
 use tench_linux_files::Errno;
@@ -261,8 +260,7 @@ impl<M: Machine> Caller<'_, M> {
 
     fn interrupted(&mut self) -> Result<Box<frame::Interrupted>> {
         let registers = self.registers();
-        let bytes: Vec<u8> = self.read(registers.sp, frame::USED)?;
-        let frame = bytes.first_chunk().ok_or(Errno::EFAULT)?;
-        frame::read(frame, registers.thread_pointer).map(Box::new).ok_or(Errno::EFAULT)
+        let frame: [u8; frame::USED] = self.read_record(registers.sp)?;
+        frame::read(&frame, registers.thread_pointer).map(Box::new).ok_or(Errno::EFAULT)
     }
 }

@@ -33,6 +33,7 @@ pub(crate) fn record(time: Duration) -> [u8; 16] {
 
 impl<M: Machine> Caller<'_, M> {
     /// Returns the reading of a clock.
+    #[inline]
     fn clock(&mut self, clock: u64) -> Result<Duration> {
         match clock as u32 {
             0 | 5 | 8 | 11 => Ok(self.system.memory.hardware.realtime()),

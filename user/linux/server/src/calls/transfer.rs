@@ -5,12 +5,13 @@ use alloc::vec::Vec;
 
 use tench_linux_calls::numbers::open;
 use tench_linux_calls::records::{iovec, u64_at};
-use tench_linux_files::{Class, Errno, Kind};
+use tench_linux_files::{Class, Errno, Kind, NodeId};
+use tench_linux_memory::ObjectId;
 
-use crate::Machine;
 use crate::caller::{Caller, Result, WAITS};
 use crate::descriptors::DescriptionId;
 use crate::devices;
+use crate::{Machine, System};
 
 /// The most that one call transfers.
 const MAX_TRANSFER: u64 = 0x7fff_f000;
@@ -24,6 +25,24 @@ pub(super) const MAX_VECTORS: u64 = 1024;
 pub(super) struct Vector {
     pub(super) address: u64,
     pub(super) length: u64,
+}
+
+/// Behind the last address that a process can have.
+const END: u64 = 1 << 48;
+
+/// Returns the result of writing where nobody reads what is written: only its addresses have to be possible.
+fn swallow(vectors: &[Vector]) -> Result {
+    let is_possible = |vector: &Vector| vector.address.checked_add(vector.length).is_some_and(|end| end <= END);
+    if !vectors.iter().all(is_possible) {
+        return Err(Errno::EFAULT);
+    }
+    Ok(vectors.iter().map(|vector| vector.length).sum::<u64>().min(MAX_TRANSFER))
+}
+
+/// Checks that no byte to be transferred is further from a file's beginning than a number can say.
+fn check_end(start: u64, length: u64) -> Result<()> {
+    let end = start.checked_add(length).filter(|end| i64::try_from(*end).is_ok());
+    end.map(drop).ok_or(Errno::EINVAL)
 }
 
 /// The place in a file from which a call transfers.
@@ -80,6 +99,30 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     fn read_to(&mut self, description: DescriptionId, address: u64, length: u64, from: From) -> Result {
+        let open_file = self.system.descriptions.get(description);
+        let (node, position) = (open_file.node, open_file.position);
+        let System { memory, spaces, tree, .. } = &mut *self.system;
+        let space = &mut spaces.get(self.process.space).space;
+        let offset = if let From::Offset(offset) = from { offset } else { position };
+        check_end(offset, length)?;
+        let (wanted, done) = match tree.node(node).kind {
+            Kind::Regular(object) => {
+                let there = memory.objects.get(object).length().saturating_sub(offset).min(length) as usize;
+                (there, space.write_from(memory, address, (object, offset), there))
+            }
+            Kind::Character(devices::ZERO | devices::FULL) => {
+                (length as usize, space.write_zeros(memory, address, length as usize))
+            }
+            _ => return self.read_buffered(description, address, length, from),
+        };
+        if let From::Position = from {
+            self.system.descriptions.get(description).position += done as u64;
+        }
+        if done == 0 && wanted > 0 { Err(Errno::EFAULT) } else { Ok(done as u64) }
+    }
+
+    /// Reads what has to be copied first to a buffer, from which it is copied to the process.
+    fn read_buffered(&mut self, description: DescriptionId, address: u64, length: u64, from: From) -> Result {
         let mut buffer = self.take_buffer();
         let result = self.read_through(&mut buffer, description, address, length, &from);
         self.system.buffer = buffer;
@@ -151,10 +194,58 @@ impl<M: Machine> Caller<'_, M> {
     /// Writes bytes of the process to a file, one vector after another. What a call had done when it began to wait is
     /// not done again.
     fn write_vectors(&mut self, description: DescriptionId, vectors: &[Vector], from: &From) -> Result {
+        let node = self.system.descriptions.get(description).node;
+        match self.system.tree.node(node).kind {
+            Kind::Regular(object) => return self.write_object(description, (node, object), vectors, from),
+            Kind::Character(devices::NULL) => return swallow(vectors),
+            _ => {}
+        }
         let mut buffer = self.take_buffer();
         let result = self.write_through(&mut buffer, description, vectors, from);
         self.system.buffer = buffer;
         result
+    }
+
+    /// Writes bytes of the process to a regular file, one vector after another.
+    fn write_object(
+        &mut self,
+        description: DescriptionId,
+        (node, object): (NodeId, ObjectId),
+        vectors: &[Vector],
+        from: &From,
+    ) -> Result {
+        let System { memory, spaces, descriptions, .. } = &mut *self.system;
+        let space = &mut spaces.get(self.process.space).space;
+        let open_file = descriptions.get(description);
+        let start = match from {
+            _ if open_file.flags & open::APPEND != 0 => memory.objects.get(object).length(),
+            From::Position => open_file.position,
+            From::Offset(offset) => *offset,
+        };
+        check_end(start, vectors.iter().map(|vector| vector.length).sum::<u64>().min(MAX_TRANSFER))?;
+        let mut done = 0;
+        for Vector { address, length } in vectors {
+            let length = (*length).min(MAX_TRANSFER - done) as usize;
+            match space.read_to(memory, *address, (object, start + done), length) {
+                Ok(count) => {
+                    done += count as u64;
+                    if count < length {
+                        break;
+                    }
+                }
+                Err(_) if done > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        if done == 0 {
+            return Ok(0);
+        }
+        if let From::Position = from {
+            open_file.position = start + done;
+        }
+        self.system.update_time();
+        self.system.tree.touch(node);
+        Ok(done)
     }
 
     fn write_through(

@@ -8,7 +8,7 @@ use super::Instance;
 use super::ending::child_code;
 use crate::Machine;
 use crate::process::{News, Process, Status, Timer};
-use crate::signals::frame::{self, Interrupted};
+use crate::signals::frame;
 use crate::signals::{Action, Cause, Disposition, Info, action_flag, number};
 use crate::thread::{Registers, State};
 use crate::waiting::{Interruption, Key, Waiting};
@@ -149,30 +149,30 @@ impl<M: Machine> Instance<M> {
     /// Makes a handler the next that a process runs. If there is no room on its stack, that is a fault, which ends the
     /// process if it was one already.
     fn handle_or_fault(&mut self, process: &mut Process<M>, info: &Info, action: &Action, registers: &mut Registers) {
-        let before = *registers;
         if self.handle(process, info, action, registers) {
             return;
         }
-        *registers = before;
         if info.signal == number::SEGV {
             process.set_action(number::SEGV, Action::DEFAULT);
         }
         process.force(Info::from_system(number::SEGV));
     }
 
-    /// Makes a handler the next that a process runs. Returns false if there is no room on its stack.
+    /// Makes a handler the next that a process runs. Returns false if there is no room on its stack, and keeps the
+    /// registers.
     fn handle(&mut self, process: &mut Process<M>, info: &Info, action: &Action, registers: &mut Registers) -> bool {
         let thread = process.thread_mut();
         let float = self.system.memory.hardware.float_registers(&thread.machine);
         let signals = &mut thread.signals;
         let (blocked, stack) = (signals.saved.take().unwrap_or(signals.blocked), signals.stack);
         signals.blocked = frame::blocked_meanwhile(info, action, signals.blocked);
-        let interrupted = Interrupted { registers: *registers, float, blocked, stack };
-        let frame = frame::build(info, action, &interrupted, crate::exec::TRAMPOLINE);
-        let mut write = |address, bytes: &[u8]| self.system.write(process.space, address, bytes);
-        let written = write(frame.link, &frame.linked) + write(frame.address, &frame.bytes);
-        *registers = frame.registers;
-        written == frame.bytes.len() + frame.linked.len()
+        let frame = frame::build(info, action, registers, &float, blocked, &stack);
+        let mut write = |address, bytes: &[u8]| self.system.write(process.space, address, bytes) == bytes.len();
+        let is_written = write(frame.link, &frame.linked) && write(frame.address, &frame.bytes);
+        if is_written {
+            frame.enter(info, action, crate::exec::TRAMPOLINE, registers);
+        }
+        is_written
     }
 
     /// Returns whether a process does not stop at a signal because nobody would let it go on: no member of its group

@@ -14,9 +14,6 @@
 //!       └──────────────────────┘ ◀─ sp, a multiple of 16
 //! ```
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use tench_linux_calls::records::{u32_at, u64_at};
 
 use super::{Action, Info, Set, Stack, action_flag, only};
@@ -60,26 +57,23 @@ pub struct Interrupted {
     pub stack: Stack,
 }
 
-/// A frame that is to be written, and the registers with which the handler begins.
+/// A frame that is to be written.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// Address of the frame.
     pub address: u64,
     /// The part of the frame that has a meaning.
-    pub bytes: Vec<u8>,
+    pub bytes: [u8; USED],
     /// Address of the two registers behind the frame.
     pub link: u64,
     /// These registers.
     pub linked: [u8; LINK as usize],
-    /// Registers at the handler's first instruction.
-    pub registers: Registers,
 }
 
 /// Returns where a frame goes: below the stack pointer, or at the end of the signal stack if the handler wants that and
 /// is not on it already.
-fn place(action: &Action, interrupted: &Interrupted) -> u64 {
-    let pointer = interrupted.registers.sp;
-    match interrupted.stack.range() {
+fn place(action: &Action, pointer: u64, stack: &Stack) -> u64 {
+    match stack.range() {
         Some(stack) if action.flags() & action_flag::ONSTACK != 0 && !is_on(&stack, pointer) => stack.end,
         _ => pointer,
     }
@@ -90,12 +84,25 @@ pub(crate) fn is_on(stack: &core::ops::Range<u64>, pointer: u64) -> bool {
     stack.start < pointer && pointer <= stack.end
 }
 
-/// Returns the frame for a handler. `trampoline` is the address of code that ends it, if the program has none.
-pub fn build(info: &Info, action: &Action, interrupted: &Interrupted, trampoline: u64) -> Frame {
-    let Interrupted { registers, float, blocked, stack } = interrupted;
-    let link = (place(action, interrupted) & !15).wrapping_sub(LINK);
+/// Writes numbers from an offset on.
+fn put_all<const N: usize>(bytes: &mut [u8], offset: usize, numbers: impl Iterator<Item = [u8; N]>) {
+    for (place, number) in bytes[offset..].chunks_exact_mut(N).zip(numbers) {
+        place.copy_from_slice(&number);
+    }
+}
+
+/// Returns the frame for a handler, with what was interrupted: registers, blocked signals and the signal stack.
+pub fn build(
+    info: &Info,
+    action: &Action,
+    registers: &Registers,
+    float: &FloatRegisters,
+    blocked: Set,
+    stack: &Stack,
+) -> Frame {
+    let link = (place(action, registers.sp, stack) & !15).wrapping_sub(LINK);
     let address = link.wrapping_sub(SIZE as u64) & !15;
-    let mut bytes = vec![0; USED];
+    let (mut bytes, mut linked) = ([0; USED], [0; LINK as usize]);
     let mut put = |offset: usize, part: &[u8]| bytes[offset..offset + part.len()].copy_from_slice(part);
     put(0, &info.record());
     put(SIGNAL_STACK, &stack.0);
@@ -108,22 +115,26 @@ pub fn build(info: &Info, action: &Action, interrupted: &Interrupted, trampoline
         put(REGISTERS, &address.to_le_bytes());
     }
     let words = registers.x.iter().chain([&registers.sp, &registers.pc, &registers.flags]);
-    put(REGISTERS + 8, &words.flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>());
+    put_all(&mut bytes, REGISTERS + 8, words.map(|word| word.to_le_bytes()));
     let head = [FLOAT_MAGIC, FLOAT_SIZE as u32, float.status as u32, float.control as u32];
-    put(RECORDS, &head.map(u32::to_le_bytes).concat());
-    put(RECORDS + 16, &float.q.map(u128::to_le_bytes).concat());
-    let mut linked = [0; LINK as usize];
-    linked[..8].copy_from_slice(&registers.x[29].to_le_bytes());
-    linked[8..].copy_from_slice(&registers.x[30].to_le_bytes());
-    let mut handler = *registers;
-    handler.x[0] = info.signal.into();
-    handler.x[1] = address;
-    handler.x[2] = address.wrapping_add(CONTEXT as u64);
-    handler.x[29] = address.wrapping_add(SIZE as u64);
-    handler.x[30] = action.restorer().unwrap_or(trampoline);
-    handler.sp = address;
-    handler.pc = action.handler();
-    Frame { address, bytes, link: address.wrapping_add(SIZE as u64), linked, registers: handler }
+    put_all(&mut bytes, RECORDS, head.into_iter().map(u32::to_le_bytes));
+    put_all(&mut bytes, RECORDS + 16, float.q.iter().map(|word| word.to_le_bytes()));
+    put_all(&mut linked, 0, registers.x[29..].iter().map(|word| word.to_le_bytes()));
+    Frame { address, bytes, link: address.wrapping_add(SIZE as u64), linked }
+}
+
+impl Frame {
+    /// Turns the registers of what was interrupted into those with which the handler begins. `trampoline` is the
+    /// address of code that ends it, if the program has none.
+    pub fn enter(&self, info: &Info, action: &Action, trampoline: u64, registers: &mut Registers) {
+        registers.x[0] = info.signal.into();
+        registers.x[1] = self.address;
+        registers.x[2] = self.address.wrapping_add(CONTEXT as u64);
+        registers.x[29] = self.link;
+        registers.x[30] = action.restorer().unwrap_or(trampoline);
+        registers.sp = self.address;
+        registers.pc = action.handler();
+    }
 }
 
 /// Returns whether two records say the same but for whether the stack is in use.

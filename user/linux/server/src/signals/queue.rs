@@ -66,6 +66,9 @@ impl Queue {
 
     /// Takes the next signal of a set: a fault's first, then the lowest number.
     pub fn take_of(&mut self, set: Set) -> Option<Info> {
+        if !self.has(set) {
+            return None;
+        }
         let faults = set & (only(number::ILL) | only(number::BUS) | only(number::SEGV));
         let candidates = |set: Set| {
             let infos = self.infos.iter().enumerate();

@@ -12,7 +12,7 @@ use tench_linux::thread::{FloatRegisters, Registers, State};
 use tench_linux::{Fault, Instance, Machine, Process, System, Threads};
 use tench_linux_files::{Errno, Kind, Node};
 use tench_linux_locks::Owner;
-use tench_linux_memory::{Access, Hardware, Page, Rights};
+use tench_linux_memory::{Access, Hardware, Page, Place, Rights};
 
 /// The machine, with a console that is recorded.
 #[derive(Debug)]
@@ -87,8 +87,8 @@ impl Hardware for Console {
     fn bytes(&mut self, page: Page) -> &mut [u8; 4096] {
         self.machine.bytes(page)
     }
-    fn copy(&mut self, from: Page, to: Page) {
-        self.machine.copy(from, to);
+    fn copy(&mut self, from: Place, to: Place, length: usize) {
+        self.machine.copy(from, to, length);
     }
     fn make_root(&mut self) -> Result<(), Errno> {
         self.machine.make_root()
@@ -333,7 +333,7 @@ impl Play {
         thread.registers.x[..6].copy_from_slice(&arguments);
         thread.registers.x[8] = number;
         thread.registers.pc = thread.registers.pc.wrapping_add(4);
-        self.instance.call(id, number, arguments);
+        self.instance.call(id, number, &arguments);
         self.send_answer(id);
         (self.doing(id)? == Doing::Runs).then(|| self.thread(id).registers.x[0])
     }
