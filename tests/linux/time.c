@@ -193,6 +193,35 @@ static void scheduling(void) {
     show("on none", call(SCHED_SETAFFINITY, 0, 8, (number)processors, 0, 0, 0));
 }
 
+/* The machines of these tests start with the year 2026. */
+static void wall_clock(void) {
+    number hour = 3600 * 1000000000l, before = nanoseconds(REALTIME), after = before + 5000000;
+    show("hours since 1970", before / hour);
+    show("since the start", nanoseconds(MONOTONIC) / hour);
+    struct time until = {after / 1000000000, after % 1000000000};
+    show("wait until", call(CLOCK_NANOSLEEP, REALTIME, ABSTIME, (number)&until, 0, 0, 0));
+    show("in time", nanoseconds(REALTIME) >= after && nanoseconds(REALTIME) < after + 1000000000);
+    int id = -1;
+    struct times times = {0, 0, until.seconds + 2, 0}, left = {0, 0, 0, 0};
+    create(REALTIME, NONE, 0, 0, &id);
+    show("set", call(TIMER_SETTIME, id, ABSTIME, (number)&times, 0, 0, 0));
+    show("gettime", call(TIMER_GETTIME, id, (number)&left, 0, 0, 0, 0));
+    show("time is left", left.seconds < 2 && (left.seconds | left.nanoseconds) > 0);
+}
+
+/* When a file was written last is said by the same clock, of which Linux may use a reading that is a few milliseconds
+ * old. */
+static void time_of_file(void) {
+    enum { WRITTEN = 11 };
+    number status[16], before = nanoseconds(REALTIME) - 10000000;
+    number file = call(OPENAT, AT_FDCWD, (number) "/tmp/new", RDWR | CREAT | TRUNC, 0600, 0, 0);
+    show("status", call(FSTAT, file, (number)status, 0, 0, 0, 0));
+    number written = status[WRITTEN] * 1000000000 + status[WRITTEN + 1];
+    show("a new file is of now", written >= before && written <= nanoseconds(REALTIME));
+    call(CLOSE, file, 0, 0, 0, 0, 0);
+    call(UNLINKAT, AT_FDCWD, (number) "/tmp/new", 0, 0, 0, 0);
+}
+
 struct part {
     char *base;
     size length;
@@ -222,5 +251,7 @@ int program(number count, char **arguments) {
     usage();
     scheduling();
     several_places();
+    wall_clock();
+    time_of_file();
     return 0;
 }

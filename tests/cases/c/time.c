@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <tench.h>
+#include <time.h>
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
@@ -42,5 +43,10 @@ int main(void)
     /* What is there already is taken, whatever the time. */
     CHECK(tench_await_event(event, 1, NULL) == 0);
     CHECK(tench_await_event(0, 0, NULL) < 0 && tench_signal(0) < 0);
+
+    /* Nobody knows the date here, so both clocks count from the start. */
+    struct timespec monotonic, real;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &monotonic) == 0 && clock_gettime(CLOCK_REALTIME, &real) == 0);
+    CHECK(real.tv_sec - monotonic.tv_sec >= 0 && real.tv_sec - monotonic.tv_sec < LONG / 1000000000);
     return EXIT_SUCCESS;
 }

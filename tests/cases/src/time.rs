@@ -1,8 +1,8 @@
 //! Tests of time: never early, late by little, in order; and of the share of time in which the kernel idles.
 
 use tench::abi::object::Statistic;
-use tench::clock::Clock;
-use tench::clock::protocol::{Event, TICKS_PER_SECOND};
+use tench::clock::protocol::{Error as ClockError, Event, TICKS_PER_SECOND};
+use tench::clock::{Clock, Failure as ClockFailure};
 use tench::names::Names;
 use tench::procs::Procs;
 use tench::procs::protocol::State;
@@ -28,6 +28,7 @@ pub const CASES: &[Case] = &[
     Case::new("TIM0009", "periods do not drift, and those that are missed are counted", periods),
     Case::new("TIM0010", "the idle share is what nobody has used", idle_share),
     Case::new("TIM0011", "a program in C has time and events", in_c),
+    Case::new("TIM0012", "without the machine's clock nobody knows the date", no_date),
 ];
 
 /// Ticks by which a thread may be late that no higher priority holds up: 4 µs, in which 4,000 instructions are
@@ -278,5 +279,12 @@ fn in_c(_: &mut Stage) -> Outcome {
     let procs = Procs::STANDARD;
     let status = procs.wait(procs.spawn("time", &[])?)?;
     equal!((status.state, status.exit_code(), status.fault()), (State::Exited, Some(0), None));
+    Ok(())
+}
+
+fn no_date(_: &mut Stage) -> Outcome {
+    // These tests have the device themselves. What the clock server makes of it the session `date` shows.
+    let unknown = ClockFailure::Refused(ClockError::NoWallClock);
+    check!(time::wall_clock_at_start() == Err(unknown) && time::wall_clock() == Err(unknown));
     Ok(())
 }

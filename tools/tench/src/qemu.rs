@@ -28,6 +28,8 @@ pub struct Machine {
     pub seed: u64,
     /// Type of the machine with its settings, as QEMU writes it.
     pub board: &'static str,
+    /// Time that the real-time clock shows, as QEMU writes it.
+    pub clock: &'static str,
     /// Set if the guest can end the emulator with a status, through semihosting.
     pub semihosting: bool,
     /// Path of a plug-in and its arguments, as QEMU writes them, if it is to have one.
@@ -36,6 +38,11 @@ pub struct Machine {
 
 /// Seed of tests and experiments, so that each of their runs is the same.
 const SEED: u64 = 1;
+
+/// The real-time clock of tests and experiments: each machine starts at the same time, which goes on with its counter.
+const SAME_CLOCK: &str = "base=2026-01-01T00:00:00,clock=vm";
+/// The real-time clock that shows the host's time.
+pub const CLOCK_OF_HOST: &str = "base=utc,clock=host";
 
 impl Default for Machine {
     fn default() -> Machine {
@@ -48,6 +55,7 @@ impl Default for Machine {
             gdb: false,
             seed: SEED,
             board: "virt,gic-version=3",
+            clock: SAME_CLOCK,
             semihosting: true,
             plugin: None,
         }
@@ -109,7 +117,7 @@ impl Machine {
     pub fn command(&self, files: &BootFiles, serial: Serial) -> Command {
         let mut command = Command::new(toolchain::QEMU);
         command.args(["-machine", self.board, "-cpu", &self.cpu, "-smp", &self.cores.to_string()]);
-        command.args(["-seed", &self.seed.to_string()]);
+        command.args(["-seed", &self.seed.to_string(), "-rtc", self.clock]);
         command.args(["-m", &self.memory, "-display", "none", "-nodefaults", "-no-reboot"]);
         if self.semihosting {
             command.args(["-semihosting-config", "enable=on,target=native"]);

@@ -14,7 +14,7 @@ use crate::linux;
 use crate::piped;
 use crate::prepare;
 use crate::process;
-use crate::qemu::{Machine, Serial};
+use crate::qemu::{CLOCK_OF_HOST, Machine, Serial};
 use crate::script::{self, End, Patience};
 use crate::symbols::{Explainer, Symbols};
 use crate::system::{Packages, System};
@@ -37,6 +37,7 @@ pub fn run(workspace: &Workspace, options: &RunOptions) -> Result<u8> {
     let build = build.with_kernel(workspace, &packages, &system, options.kernel)?;
     let files = prepare::prepare(workspace, &build, &system, &options.system, &options.with, linux.as_deref())?;
     let symbols = build.symbols(workspace, &system, &files)?;
+    let usual = Machine::default();
     let machine = Machine {
         cores: options.cores,
         memory: options.memory.clone(),
@@ -44,7 +45,9 @@ pub fn run(workspace: &Workspace, options: &RunOptions) -> Result<u8> {
         icount: options.icount,
         gdb: options.gdb,
         seed: options.seed.unwrap_or_else(fresh_seed),
-        ..Machine::default()
+        // A run with counted instructions can be repeated, so it always starts at the same time.
+        clock: if options.icount { usual.clock } else { CLOCK_OF_HOST },
+        ..usual
     };
     machine.check(&files)?;
     if options.seed.is_none() {

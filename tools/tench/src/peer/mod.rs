@@ -41,8 +41,6 @@ use golden::{Script, Subject};
 const INIT: &str = "tests/linux/peer/init.c";
 /// Parameters of the kernel: its console, without its messages, and an end of the emulator after a crash.
 const PARAMETERS: &str = "console=ttyAMA0 quiet loglevel=1 panic=-1 rdinit=/init";
-/// Time at which the machine starts, which Linux's random numbers depend on, too: the same in each run.
-const CLOCK: &str = "base=2026-01-01T00:00:00,clock=vm";
 /// Beginning of what `init` says.
 const BEGINS: &str = "linux-peer: begins";
 const EXITED: &str = "linux-peer: exited with: ";
@@ -124,7 +122,6 @@ impl Peer {
         workspace::write_file(&files.ram_disk, &initramfs::pack(&tree.entries())?)?;
         let machine = Machine { icount: true, semihosting: false, ..Machine::default() };
         let mut command = machine.command(&files, Serial::Pipe);
-        command.args(["-rtc", CLOCK]);
         command.arg("-append").arg(format!("{PARAMETERS} {}", self.parameters));
         ran(&script::run(&mut command, &[], PATIENCE, |_| Vec::new())?)
     }

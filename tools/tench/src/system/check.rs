@@ -470,14 +470,16 @@ impl Checker<'_> {
                         let message = format!("`capabilities` has {capability:?}, but no server has that name");
                         self.mistake(value.span(), message, services(&servers));
                     }
-                    Some(Capability::Device(_) | Capability::Interrupt(_))
+                    Some(Capability::Device(_) | Capability::OptionalDevice(_) | Capability::Interrupt(_))
                         if matches!(program.cores, Cores::Every | Cores::Several) =>
                     {
                         let message =
                             format!("`capabilities` has {capability:?}, but this program is on several cores");
                         self.mistake(value.span(), message, "programs of one core, to which the device belongs");
                     }
-                    Some(Capability::Device(_) | Capability::Interrupt(_)) if has_no_devices(program.cores, lines) => {
+                    Some(Capability::Device(_) | Capability::OptionalDevice(_) | Capability::Interrupt(_))
+                        if has_no_devices(program.cores, lines) =>
+                    {
                         let message =
                             format!("`capabilities` has {capability:?}, but no line belongs to this program's core");
                         let allowed = "programs of the core to which the device belongs: \
@@ -488,8 +490,14 @@ impl Checker<'_> {
                         let message = format!("`capabilities` has {capability:?}, but that server is on another core");
                         self.mistake(value.span(), message, "servers of the same core; others are found by name");
                     }
-                    Some(Capability::Untyped | Capability::Device(_) | Capability::Interrupt(_)) => {
-                        if let Some(owner) = given.insert(capability, &program.name) {
+                    Some(
+                        Capability::Untyped
+                        | Capability::Device(_)
+                        | Capability::OptionalDevice(_)
+                        | Capability::Interrupt(_),
+                    ) => {
+                        let what = capability.strip_prefix("optional-").unwrap_or(capability);
+                        if let Some(owner) = given.insert(what, &program.name) {
                             let message = format!("`capabilities` has {capability:?}, which {owner} has already");
                             self.mistake(value.span(), message, "one program that has it");
                         }

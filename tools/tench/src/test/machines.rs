@@ -4,6 +4,8 @@
 //! itself when the guest powers off, after `poweroff` as after a panic, and nothing may be reported about the ways to
 //! power off that the machine lacks.
 //!
+//! On a machine without a real-time clock nobody knows the date, and everything else works.
+//!
 //! On a machine that the kernel cannot use, it must say what it has found, what it needs and what to do, and power off
 //! without a report of a panic.
 
@@ -24,6 +26,8 @@ use crate::workspace;
 
 /// System description that is booted.
 pub const SYSTEM: &str = "fixtures";
+/// The one that is booted with programs for Linux.
+pub const SYSTEM_FOR_LINUX: &str = "default";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(20), total: Duration::from_secs(60) };
 
 /// Damage to what the machine is started with.
@@ -44,6 +48,8 @@ struct Unusual {
     semihosting: bool,
     cores: u32,
     damage: Damage,
+    /// Set if the programs of `tests/linux` are there.
+    has_linux: bool,
     /// The lines that are typed.
     typed: &'static [&'static str],
     status: u8,
@@ -71,7 +77,7 @@ impl Unusual {
         let (typed, expected): (&[&str], &[&str]) =
             if cores > 1 { (STOP, STOPPED) } else { (&["poweroff 3"], &["tench> poweroff 3"]) };
         let status = if semihosting { 3 } else { 0 };
-        Unusual { name, board, semihosting, cores, damage: Damage::None, typed, status, expected }
+        Unusual { name, board, semihosting, cores, damage: Damage::None, has_linux: false, typed, status, expected }
     }
 
     /// Returns a machine that the kernel refuses.
@@ -81,11 +87,12 @@ impl Unusual {
         damage: Damage,
         expected: &'static [&'static str],
     ) -> Unusual {
-        Unusual { name, board, semihosting: true, cores: 1, damage, typed: &[], status: REFUSED, expected }
+        let typed = &[];
+        Unusual { name, board, semihosting: true, cores: 1, damage, has_linux: false, typed, status: REFUSED, expected }
     }
 }
 
-const MACHINES: [Unusual; 11] = [
+const MACHINES: [Unusual; 12] = [
     Unusual::powers_off("machines/without-semihosting", USUAL, false, 1),
     Unusual::powers_off("machines/secure-monitor", SECURE_MONITOR, true, 2),
     Unusual::powers_off("machines/secure-monitor-without-semihosting", SECURE_MONITOR, false, 2),
@@ -95,9 +102,25 @@ const MACHINES: [Unusual; 11] = [
         semihosting: false,
         cores: 1,
         damage: Damage::RamDisk(&[0; 8192]),
+        has_linux: false,
         typed: &[],
         status: 0,
         expected: &[PANIC, "tench_boot ("],
+    },
+    Unusual {
+        name: "machines/without-clock",
+        board: USUAL,
+        semihosting: true,
+        cores: 1,
+        damage: Damage::DeviceTree(&[("arm,pl031", "new,clock")]),
+        has_linux: true,
+        typed: &["date", "linux linux/time", "poweroff 3"],
+        status: 3,
+        expected: &[
+            "date: nobody knows the date here: the machine has no real-time clock that was set",
+            "hours since 1970: 0",
+            "a new file is of now: 1",
+        ],
     },
     Unusual::refused(
         "machines/old-interrupt-controller",
@@ -180,8 +203,9 @@ impl Damage {
 
 impl Unusual {
     fn run(&self, target: &Target, report: &Report) -> Result<()> {
-        let (system, build) = target.get(SYSTEM)?;
-        let files = target.prepare(build, &system, &[])?;
+        let (system, build) = target.get(if self.has_linux { SYSTEM_FOR_LINUX } else { SYSTEM })?;
+        let with = if self.has_linux { target.linux_programs()? } else { Vec::new() };
+        let files = target.prepare(build, &system, &with)?;
         let tree = self.damage.apply(self.board, &files)?;
         let mut symbols = build.symbols(target.workspace, &system, &files)?;
         let Unusual { board, semihosting, cores, .. } = *self;

@@ -153,7 +153,7 @@ impl Test {
                 Vec::new()
             }
             Test::Crash => vec![crash::SYSTEM, crash::SYSTEM_OF_SEVERAL],
-            Test::Machines => vec![machines::SYSTEM],
+            Test::Machines => vec![machines::SYSTEM, machines::SYSTEM_FOR_LINUX],
             Test::Help => vec![help::SYSTEM],
             Test::Cases(_) => vec![cases::SYSTEM],
             Test::Seed => vec![seed::SYSTEM],

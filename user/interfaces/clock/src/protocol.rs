@@ -3,7 +3,8 @@
 use tench_protocol::{Caller, Later, Replies, interface};
 use tench_sys::Instant;
 
-/// Time and delays. Time is counted in ticks of the system counter since the machine was started.
+/// Time and delays. Time is counted in ticks of the system counter since the machine was started. The date is known,
+/// too, on a machine with a clock that has it.
 #[interface(client = Clock, version = 2)]
 pub trait ClockService {
     /// Returns the time, the ticks per second, and the time in nanoseconds.
@@ -39,6 +40,13 @@ pub trait ClockService {
     /// Reports that a process has ended: some of its waits are removed. Returns whether there are more.
     #[method(5, authority)]
     fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<bool, Error>;
+
+    /// Returns the wall-clock time at which the machine was started, when the system counter was 0: in nanoseconds
+    /// since the beginning of 1970 (UTC). The wall-clock time at an instant is that and the instant's nanoseconds. It
+    /// can be wrong by less than a second, and differ by a second after the server was started again.
+    /// Errors: `NoWallClock`.
+    #[method(6)]
+    fn wall_clock_at_start(&mut self) -> Result<u64, Error>;
 }
 
 impl Clock<()> {
@@ -62,5 +70,8 @@ tench_protocol::codes! {
     pub enum Error {
         /// Too many threads wait.
         Full = 1, "too many threads wait at the clock server; try again later";
+        /// The machine has no clock that knows the date, or the server was not given it.
+        NoWallClock = 2, "nobody knows the date here: the machine has no real-time clock that was set, or the system \
+                          description does not give it to the clock server; count from the machine's start instead";
     }
 }

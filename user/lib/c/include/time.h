@@ -1,4 +1,4 @@
-/* Points in time. All clocks show the time since the machine was started. */
+/* Points in time: since 1970 (UTC), or since the machine was started, as both clocks show on a machine without a date. */
 #ifndef TIME_H
 #define TIME_H
 
@@ -13,6 +13,7 @@ struct timespec {
 #define CLOCK_REALTIME 0
 #define CLOCK_MONOTONIC 1
 
+time_t time(time_t *now);
 int clock_gettime(clockid_t clock, struct timespec *now);
 int nanosleep(const struct timespec *duration, struct timespec *left);
 

@@ -1,6 +1,7 @@
 //! Points in time in C's form.
 
 use core::ffi::{c_int, c_long};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use tench::memory;
 use tench::sys::time::ticks;
@@ -26,10 +27,38 @@ impl TimeSpec {
         Some(Duration::new(u64::try_from(self.seconds).ok()?, nanoseconds))
     }
 
-    /// Returns the time as an instant: this long after the machine was started.
+    /// Returns the time as an instant. A time of the wall clock before the machine was started is taken for one of the
+    /// other clock: this long after that.
     pub fn instant(self) -> Option<Instant> {
-        Some(Instant::from_ticks(ticks(self.duration()?, time::frequency())))
+        let time = self.duration()?;
+        let since_start = time.checked_sub(wall_clock_at_start()).unwrap_or(time);
+        Some(Instant::from_ticks(ticks(since_start, time::frequency())))
     }
+}
+
+impl From<Duration> for TimeSpec {
+    fn from(time: Duration) -> TimeSpec {
+        TimeSpec { seconds: time.as_secs() as c_long, nanoseconds: time.subsec_nanos().into() }
+    }
+}
+
+/// Clock of [`clock_gettime`] that shows the time since 1970.
+const REALTIME: c_int = 0;
+/// Clock that shows the time since the machine was started.
+const MONOTONIC: c_int = 1;
+
+/// Returns the wall-clock time at which the machine was started, or zero if nobody knows the date: then the wall clock
+/// counts from there. The clock server is asked once.
+fn wall_clock_at_start() -> Duration {
+    /// Reply of the server in nanoseconds, and 1 more; 0 before. Threads that ask at the same time get the same one,
+    /// but for a second.
+    static KNOWN: AtomicU64 = AtomicU64::new(0);
+    if let Some(known) = KNOWN.load(Ordering::Relaxed).checked_sub(1) {
+        return Duration::from_nanos(known);
+    }
+    let start = time::wall_clock_at_start().unwrap_or_default();
+    KNOWN.store(start.as_nanos() as u64 + 1, Ordering::Relaxed);
+    start
 }
 
 /// Returns a caller's deadline in ticks.
@@ -41,19 +70,34 @@ pub unsafe fn deadline(time: *const TimeSpec) -> Result<u64, c_int> {
     unsafe { *time }.instant().map(Instant::ticks).ok_or(EINVAL)
 }
 
-/// Stores the time since the machine was started, for every clock.
+/// Stores the time that a clock shows.
 ///
 /// # Safety
 /// `pointer` must point to memory for a time.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn clock_gettime(clock: c_int, pointer: *mut TimeSpec) -> c_int {
-    if !(0..=1).contains(&clock) {
-        return fail(EINVAL);
-    }
-    let now = time::uptime();
+    let start = match clock {
+        REALTIME => wall_clock_at_start(),
+        MONOTONIC => Duration::ZERO,
+        _ => return fail(EINVAL),
+    };
     // SAFETY: the caller guarantees it.
-    unsafe { *pointer = TimeSpec { seconds: now.as_secs() as c_long, nanoseconds: now.subsec_nanos().into() } };
+    unsafe { *pointer = start.saturating_add(time::uptime()).into() };
     0
+}
+
+/// Returns the wall clock's seconds since 1970, and stores them as well unless the pointer is null.
+///
+/// # Safety
+/// `pointer` must be null or point to memory for a number of seconds.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn time(pointer: *mut c_long) -> c_long {
+    let seconds = wall_clock_at_start().saturating_add(time::uptime()).as_secs() as c_long;
+    if !pointer.is_null() {
+        // SAFETY: the caller guarantees it.
+        unsafe { *pointer = seconds };
+    }
+    seconds
 }
 
 /// Sleeps for a duration. Nothing ends the sleep early.

@@ -9,6 +9,7 @@ pub const FORMS: &[(&str, &str)] = &[
     ("kernel", "the kernel itself: power, early output, statistics, the other cores"),
     ("interrupt-control", "the authority to make interrupt capabilities"),
     ("device:DEVICE", "the frame with the device's registers"),
+    ("optional-device:DEVICE", "the same, or nothing if the machine has no such device"),
     ("interrupt:DEVICE", "the device's interrupt line"),
     ("archive", "the memory that holds the boot archive"),
     ("channel", "the frame that this core shares with the one that has started it; nothing on the first"),
@@ -79,7 +80,8 @@ fn is_plain(number: &str) -> bool {
 ///
 /// `kernel` and `interrupt-control` go to the slots `KERNEL` and `INTERRUPT_CONTROL`, and the capability that permits
 /// learning physical addresses to `KERNEL`. The others take the slots from `EXTRA` on, in the order of the description;
-/// `archive`, `absent-services` and `untyped:all`, which can be several capabilities, take as many as they need.
+/// `archive`, `absent-services` and `untyped:all`, which can be several capabilities, take as many as they need, and an
+/// optional device that the machine does not have takes none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability<'a> {
     /// The kernel itself.
@@ -88,6 +90,8 @@ pub enum Capability<'a> {
     InterruptControl,
     /// The frame with a device's registers.
     Device(Device),
+    /// The frame with a device's registers, if the machine has the device.
+    OptionalDevice(Device),
     /// A device's interrupt line.
     Interrupt(Device),
     /// The memory that holds the boot archive.
@@ -116,6 +120,7 @@ impl<'a> Capability<'a> {
                 _ => None,
             },
             Some(("device", device)) => Device::from_name(device).map(Capability::Device),
+            Some(("optional-device", device)) => Device::from_name(device).map(Capability::OptionalDevice),
             Some(("interrupt", device)) => Device::from_name(device).map(Capability::Interrupt),
             Some(("untyped", "all")) => Some(Capability::Untyped),
             Some(("service", server)) => Some(Capability::Service(server)),

@@ -11,6 +11,8 @@
 //! | `DelayUntil` | [`sleep_until`]; again and again: [`Periodic`] | `Clock::delay_until` |
 //! | `AwaitEvent` | [`await_event`], [`await_interrupt`] | `Clock::await_event` |
 //!
+//! The date is the wall clock's: [`wall_clock`], which asks the clock server.
+//!
 //! The clock server ([`crate::clock`]) is for programs that have no thread to spare for waiting on a deadline, or that
 //! want a reply for which they can wait as for that of any server.
 
@@ -19,9 +21,16 @@ pub use core::time::Duration;
 pub use tench_sys::time::{instructions, may_count};
 pub use tench_sys::{Error, Instant};
 
-use tench_sys::{Cap, Interrupt, Notification, SchedulingContext};
+use tench_clock_interface::{Clock, Failure};
+use tench_names_interface::Names;
+use tench_protocol::again;
+use tench_sys::{Cap, CapAddress, Endpoint, Interrupt, Notification, SchedulingContext};
 
-use crate::{process, thread};
+use crate::{memory, process, thread};
+
+/// Number of attempts to reach a clock server that is being started again, and the pause before each but the first.
+const ATTEMPTS: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Returns the ticks of the system counter per second.
 pub fn frequency() -> u64 {
@@ -32,6 +41,44 @@ pub fn frequency() -> u64 {
 /// Returns how long the machine has been running.
 pub fn uptime() -> Duration {
     elapsed(Instant::from_ticks(0))
+}
+
+/// Returns the wall-clock time: since the beginning of 1970, in UTC.
+///
+/// # Errors
+/// Those of [`wall_clock_at_start`].
+pub fn wall_clock() -> Result<Duration, Failure> {
+    Ok(wall_clock_at_start()?.saturating_add(uptime()))
+}
+
+/// Returns the wall-clock time at which the machine was started, when [`uptime`] was zero. It costs requests to two
+/// servers, and remains true: who needs the time often keeps it.
+///
+/// # Errors
+/// `NoWallClock` if nobody knows the date; `Lost` if there is no clock server.
+pub fn wall_clock_at_start() -> Result<Duration, Failure> {
+    let slot = memory::take_slot().map_err(|_| Failure::Lost(Error::NoSuchSlot))?;
+    let mut reply = ask_wall_clock(slot);
+    for _ in 1..ATTEMPTS {
+        // The server may be starting again, and its name still lead to the one that has ended.
+        if !matches!(reply, Err(Failure::Lost(_) | Failure::Restarted)) {
+            break;
+        }
+        sleep(PAUSE);
+        reply = ask_wall_clock(slot);
+    }
+    memory::free_slot(slot);
+    reply.map(Duration::from_nanos)
+}
+
+/// Looks the clock server up, with an empty slot that is left empty, and asks it.
+fn ask_wall_clock(slot: CapAddress) -> Result<u64, Failure> {
+    let found: Cap<Endpoint> =
+        again(|| Names::STANDARD.look_up(Clock::NAME, slot)).map_err(|_| Failure::Lost(Error::InvalidCapability))?;
+    let reply = Clock::at(found).wall_clock_at_start();
+    // If the server has ended, its capabilities have, too.
+    let _ = found.delete();
+    reply
 }
 
 /// Returns the time that has passed since an instant.

@@ -32,8 +32,8 @@ const FEATURES: [&str; 32] = [
 pub struct System {
     /// Time since the machine started.
     pub uptime: Duration,
-    /// Time since the beginning of 1970.
-    pub now: Duration,
+    /// Time from the beginning of 1970 to the machine's start.
+    pub start: Duration,
     /// Pages of 4 KiB.
     pub pages: u64,
     /// Pages that nobody uses.
@@ -127,7 +127,7 @@ impl System {
     /// Returns the text of `stat`. What programs use is not measured, so all time counts as idle.
     pub fn stat(&self) -> Vec<u8> {
         let ticks = self.uptime.as_millis() * TICKS / 1000;
-        let started = self.now.saturating_sub(self.uptime).as_secs();
+        let started = self.start.as_secs();
         let mut text = Text::default();
         for name in ["cpu ", "cpu0"] {
             text.add(format_args!("{name} 0 0 0 {ticks} 0 0 0 0 0 0\n"));

@@ -231,7 +231,7 @@ fn maps_say_what_they_are_given() {
 fn system() -> System {
     System {
         uptime: Duration::from_millis(12_345),
-        now: Duration::from_millis(1_000_012_345),
+        start: Duration::from_secs(1_000_000),
         pages: 1000,
         free: 600,
         cached: 100,

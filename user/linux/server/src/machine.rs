@@ -47,6 +47,8 @@ pub struct Kernel {
     threads: Threads,
     outside: Outside,
     clock: Clock,
+    /// Time from the beginning of 1970 to the machine's start; zero if nobody knows the date.
+    start: Duration,
 }
 
 /// The page tables of an address space but those of the lowest level, by level and first address.
@@ -117,13 +119,9 @@ impl Kernel {
     /// Returns a machine without pages and threads.
     pub fn new() -> Result<Kernel, tench::memory::Error> {
         let random = ChaCha8Rng::from_seed(seed());
-        Ok(Kernel {
-            banks: Vec::new(),
-            random,
-            threads: Threads::new()?,
-            outside: Outside::new()?,
-            clock: Clock::new(),
-        })
+        let start = time::wall_clock_at_start().unwrap_or_default();
+        let (threads, outside) = (Threads::new()?, Outside::new()?);
+        Ok(Kernel { banks: Vec::new(), random, threads, outside, clock: Clock::new(), start })
     }
 
     /// Returns the endpoint at which calls and faults come.
@@ -369,8 +367,8 @@ impl Machine for Kernel {
         time::frequency()
     }
 
-    fn realtime(&self) -> Duration {
-        self.clock.uptime()
+    fn start(&self) -> Duration {
+        self.start
     }
 
     fn are_console(&self) -> [bool; 3] {

@@ -33,8 +33,14 @@ pub trait Machine: Threads {
     /// Returns how often per second the processor's counter ticks.
     fn frequency(&self) -> u64;
 
+    /// Returns the time from the beginning of 1970 to the machine's start, which stays the same; zero if nobody knows
+    /// the date.
+    fn start(&self) -> Duration;
+
     /// Returns the time since the beginning of 1970.
-    fn realtime(&self) -> Duration;
+    fn realtime(&self) -> Duration {
+        self.start().saturating_add(self.monotonic())
+    }
 
     /// Returns which of the standard streams outside are a console: input, output, error output.
     fn are_console(&self) -> [bool; 3];

@@ -5,6 +5,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use tench_abi::Powers;
 use tench_abi::object::{IrqOffIntervals, Statistic};
@@ -291,6 +292,8 @@ pub trait System {
     fn ticks(&mut self) -> u64;
     /// Returns the ticks in a second.
     fn ticks_per_second(&mut self) -> u64;
+    /// Returns the wall-clock time: since the beginning of 1970, in UTC.
+    fn wall_clock(&mut self) -> Result<Duration, SystemError>;
     /// Returns how many instructions this processor has executed.
     fn instructions(&mut self) -> u64;
     /// Returns a statistic of the kernel.

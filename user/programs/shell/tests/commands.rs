@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{Fake, output, output_of, session};
 use tench_abi::Powers;
 use tench_procs_interface::protocol::State;
@@ -232,6 +234,8 @@ fn the_system_is_shown() {
         "caps --count 7",
         "COUNT  KIND\n    1  capability node\n    2  frame\n    3  endpoint\n    1  interrupt\n    1  kernel\n",
     );
+    check("date", "2026-01-01 00:00:03\n");
+    check("date now", "date: it takes no argument, but now was given; usage: date\n");
     check("uptime", "up 5.000 s, 66.6 % idle\n");
     check(
         "reservations",
@@ -254,6 +258,17 @@ fn the_system_is_shown() {
          \x20    1,890         3,000    100  idle\n  at 0xfffffff040080400\n",
     );
     check("kernel xyzzy", "kernel: it knows irq-off, but not xyzzy; usage: kernel [irq-off]\n");
+}
+
+#[test]
+fn a_date_that_nobody_knows_or_that_is_none_is_not_shown() {
+    let mut system = Fake::new("init");
+    system.wall_clock = None;
+    assert_eq!(output_of(&mut system, &["date"]), "date: nobody knows the date\n");
+    system.wall_clock = Some(Duration::from_secs(u64::MAX));
+    assert_eq!(output_of(&mut system, &["date"]), "date: 18446744073709551615 seconds since 1970 are no date\n");
+    system.wall_clock = Some(Duration::from_secs(1_835_481_599));
+    assert_eq!(output_of(&mut system, &["date"]), "2028-02-29 23:59:59\n");
 }
 
 #[test]

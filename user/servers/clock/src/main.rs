@@ -3,6 +3,7 @@
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]
 
+mod rtc;
 mod server;
 
 tench::entry!(main);

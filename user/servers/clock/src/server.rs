@@ -4,7 +4,7 @@ use tench::memory;
 use tench::server::Watch;
 use tench_abi::layout::slot;
 use tench_clock::GROWTH;
-use tench_clock::time::{nanoseconds, next_tick};
+use tench_clock::time::{nanoseconds, next_tick, wall_clock_at_start};
 use tench_clock_interface::Clock;
 use tench_clock_interface::protocol::{ClockService, Error, Event};
 use tench_names_interface::{Failure, Names};
@@ -12,6 +12,8 @@ use tench_protocol::{Caller, Event as Happened, Failure as AnyFailure, Later, Pe
 use tench_quota::pace::Pace;
 use tench_quota::queue::Queue;
 use tench_sys::{Cap, Endpoint, Error as KernelError, Instant, Rights, Wait};
+
+use crate::rtc;
 
 /// Maximum number of threads that can wait.
 const MAX_WAITERS: usize = 1024;
@@ -30,19 +32,25 @@ pub struct Server {
     watch: Watch,
     pace: Pace,
     frequency: u64,
+    /// Wall-clock time at which the counter was 0, in nanoseconds, if it is known.
+    wall_clock_at_start: Option<u64>,
 }
 
 impl Server {
-    /// Registers the server without a badge, so that each process that looks it up gets its own.
+    /// Reads the wall clock, and registers the server without a badge, so that each process that looks it up gets its
+    /// own.
     pub fn new() -> Result<Server, Failure> {
         memory::serve_without_faults(2 * GROWTH).map_err(|_| AnyFailure::Lost(KernelError::OutOfMemory))?;
+        let frequency = tench::time::frequency();
+        let shown = rtc::seconds();
+        let wall_clock_at_start = shown.and_then(|shown| wall_clock_at_start(shown, Instant::now().ticks(), frequency));
         let slot = memory::take_slot().map_err(|_| AnyFailure::Lost(KernelError::NoSuchSlot))?;
         let service = Cap::<Endpoint>::new(slot::SERVICE);
         let public = service.mint_to(slot, Rights::WRITE | Rights::CALL, 0).map_err(AnyFailure::Lost)?;
         again(|| Names::STANDARD.register(Clock::NAME, public))?;
         let watch = Watch::new().map_err(|_| AnyFailure::Lost(KernelError::OutOfMemory))?;
-        let frequency = tench::time::frequency();
-        Ok(Server { queue: Queue::new(MAX_WAITERS), watch, pace: Pace::new(PAUSE, frequency), frequency })
+        let (queue, pace) = (Queue::new(MAX_WAITERS), Pace::new(PAUSE, frequency));
+        Ok(Server { queue, watch, pace, frequency, wall_clock_at_start })
     }
 
     /// Serves requests for ever.
@@ -119,6 +127,10 @@ impl ClockService for Server {
     fn time(&mut self) -> Result<(Instant, u64, u64), Error> {
         let now = Instant::now();
         Ok((now, self.frequency, nanoseconds(now.ticks(), self.frequency)))
+    }
+
+    fn wall_clock_at_start(&mut self) -> Result<u64, Error> {
+        self.wall_clock_at_start.ok_or(Error::NoWallClock)
     }
 
     fn delay(

@@ -326,6 +326,10 @@ impl Starter<'_> {
                 Capability::Kernel => give(slot::KERNEL, slot::KERNEL)?,
                 Capability::InterruptControl => give(slot::INTERRUPT_CONTROL, slot::INTERRUPT_CONTROL)?,
                 Capability::Device(device) => give_extra(self.devices.frame(&mut self.pool, device, name)?, give)?,
+                Capability::OptionalDevice(device) => match self.devices.frame(&mut self.pool, device, name) {
+                    Err(Failure::NoDevice(_)) => {}
+                    frame => give_extra(frame?, give)?,
+                },
                 Capability::Interrupt(device) => {
                     give_extra(self.devices.interrupt(&mut self.pool, device, name)?, give)?;
                 }

@@ -143,7 +143,7 @@ impl<M: Machine> Caller<'_, M> {
         let (made, last) = self.others.made();
         Facts {
             uptime: memory.hardware.monotonic(),
-            now: memory.hardware.realtime(),
+            start: memory.hardware.start(),
             pages: memory.pool.total() as u64,
             free: memory.pool.free() as u64,
             cached: memory.objects.all().map(|object| object.pages().count() as u64).sum(),

@@ -83,13 +83,12 @@ impl<M: Machine> Caller<'_, M> {
     /// Returns a process as its files describe it, or one of its threads.
     pub(super) fn described(&mut self, owner: Owner, thread: Option<u32>) -> Result<Described<'_>> {
         let (sizes, heap, times) = (self.sizes(owner), self.heap(owner), self.times_of(owner, thread));
-        let hardware = &self.system.memory.hardware;
-        let (now, uptime) = (hardware.realtime(), hardware.monotonic());
+        let start = self.system.memory.hardware.start();
         let discipline = &self.system.terminal.discipline;
         let process = self.viewer().process(owner).ok_or(Errno::ESRCH)?;
         let has_terminal = discipline.session() == Some(process.session);
         let started = core::time::Duration::new(process.started.seconds.cast_unsigned(), process.started.nanoseconds);
-        let started = started.saturating_sub(now.saturating_sub(uptime));
+        let started = started.saturating_sub(start);
         let exec::Layout { code, data, stack, arguments, environment, .. } = process.layout.clone();
         let highest = process.descriptors.all().last().map_or(0, |(number, _)| number + 1);
         let thread = thread.unwrap_or(process.id);

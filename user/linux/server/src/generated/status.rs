@@ -78,8 +78,7 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Returns when the machine started.
     fn time_of_start(&self) -> Time {
-        let hardware = &self.system.memory.hardware;
-        let start = hardware.realtime().saturating_sub(hardware.monotonic());
+        let start = self.system.memory.hardware.start();
         Time { seconds: start.as_secs().cast_signed(), nanoseconds: start.subsec_nanos() }
     }
 

@@ -5,6 +5,7 @@
 #[path = "../../../memory/tests/machine/mod.rs"]
 mod machine;
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use tench_linux::descriptors::Descriptor;
@@ -14,6 +15,9 @@ use tench_linux_files::{Errno, Kind, Node};
 use tench_linux_locks::Owner;
 use tench_linux_memory::{Access, Hardware, Page, Place, Rights};
 
+/// Time from the beginning of 1970 to the machine's start.
+pub const START: Duration = Duration::from_secs(1_767_225_600);
+
 /// The machine, with a console that is recorded.
 #[derive(Debug)]
 pub struct Console {
@@ -22,8 +26,12 @@ pub struct Console {
     pub output: Vec<u8>,
     /// Everything that was reported.
     pub reports: Vec<String>,
-    /// Time since the machine started.
+    /// Time since the machine started, without what `read` adds.
     pub time: Duration,
+    /// Time that passes with each reading of the clock.
+    pub passes: Duration,
+    /// Number of readings of the clock.
+    read: Cell<u32>,
     /// Standard streams that are a console.
     pub are_console: [bool; 3],
     /// The stream that was written last.
@@ -183,13 +191,14 @@ impl Threads for Console {
 
 impl Machine for Console {
     fn monotonic(&self) -> Duration {
-        self.time
+        self.read.set(self.read.get() + 1);
+        self.time + self.passes * self.read.get()
     }
     fn frequency(&self) -> u64 {
         62_500_000
     }
-    fn realtime(&self) -> Duration {
-        self.time
+    fn start(&self) -> Duration {
+        START
     }
     fn are_console(&self) -> [bool; 3] {
         self.are_console
@@ -260,6 +269,8 @@ pub fn system(file: Vec<u8>, pages: usize) -> System<Console> {
         output,
         reports,
         time,
+        passes: Duration::ZERO,
+        read: Cell::new(0),
         are_console: [true; 3],
         stream: 0,
         lends: false,

@@ -3,15 +3,25 @@
 use alloc::format;
 
 use tench_abi::object::Statistic;
+use time::OffsetDateTime;
 
 use super::{Action, Call, Command, Outcome};
 use crate::completion::Candidates;
 use crate::format::{Grouped, Time};
 use crate::parse::Pipeline;
 use crate::shell::Shell;
+use crate::system::SystemError;
 
 /// The commands of this file.
 pub const COMMANDS: &[Command] = &[
+    Command {
+        name: "date",
+        usage: "",
+        summary: "say the date and the time",
+        help: "The time is UTC. It can be wrong by less than a second, as the machine's clock counts seconds.",
+        arguments: Candidates::Nothing,
+        action: Action::Anywhere(date),
+    },
     Command {
         name: "time",
         usage: "COMMAND [ARGUMENT...] [| PROGRAM...]",
@@ -50,6 +60,18 @@ fn time(shell: &mut Shell<'_>, pipeline: &Pipeline) {
     } else {
         shell.say(format_args!("{} instructions, {time}", Grouped(instructions)));
     }
+}
+
+fn date(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
+    call.none()?;
+    let seconds = shell.system.wall_clock()?.as_secs();
+    // The type ends with the year 9999, which no clock of a machine reaches.
+    let now = i64::try_from(seconds).ok().and_then(|seconds| OffsetDateTime::from_unix_timestamp(seconds).ok());
+    let now = now.ok_or_else(|| SystemError(format!("{seconds} seconds since 1970 are no date")))?;
+    let ((year, month, day), (hour, minute, second)) = (now.to_calendar_date(), now.to_hms());
+    let month = u8::from(month);
+    shell.say(format_args!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"));
+    Ok(())
 }
 
 fn uptime(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {

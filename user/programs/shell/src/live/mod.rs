@@ -8,6 +8,7 @@ mod streams;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use tench::console::Console;
 use tench::console::protocol::{Error as ConsoleError, Mode};
@@ -430,6 +431,10 @@ impl System for Live {
 
     fn ticks_per_second(&mut self) -> u64 {
         process::info().map_or(1, |info| info.counter_frequency)
+    }
+
+    fn wall_clock(&mut self) -> Result<Duration, SystemError> {
+        Ok(tench::time::wall_clock()?)
     }
 
     fn instructions(&mut self) -> u64 {

@@ -5,6 +5,7 @@
 mod streams;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use tench_abi::layout::slot;
 use tench_abi::object::{IrqOffIntervals, Statistic};
@@ -51,6 +52,8 @@ pub struct Fake {
     pub settings: Vec<Settings>,
     arguments: Vec<(u64, Vec<String>)>,
     ticks: u64,
+    /// Time since 1970, if it is known.
+    pub wall_clock: Option<Duration>,
     instructions: u64,
 }
 
@@ -86,6 +89,7 @@ impl Fake {
             settings: Vec::new(),
             arguments: Vec::new(),
             ticks: 5_000_000,
+            wall_clock: Some(Duration::new(1_767_225_603, 999_999_999)),
             instructions: (1 << 32) - 5_000,
         }
     }
@@ -422,6 +426,10 @@ impl System for Fake {
 
     fn ticks_per_second(&mut self) -> u64 {
         1_000_000
+    }
+
+    fn wall_clock(&mut self) -> Result<Duration, SystemError> {
+        self.wall_clock.ok_or_else(|| SystemError("nobody knows the date".into()))
     }
 
     fn instructions(&mut self) -> u64 {
