@@ -57,6 +57,11 @@ impl Description {
         self.flags & (open::ACCESS | open::PATH) != open::WRONLY && self.flags & open::PATH == 0
     }
 
+    /// Returns the number of its users.
+    pub const fn users(&self) -> u32 {
+        self.users
+    }
+
     /// Returns whether it names a place in the tree, and nothing else.
     pub const fn is_path(&self) -> bool {
         self.flags & open::PATH != 0

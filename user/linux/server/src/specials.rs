@@ -136,9 +136,17 @@ impl Specials {
         }
     }
 
+    /// Returns the socket that one is.
+    pub fn socket(&self, number: u32) -> Option<SocketId> {
+        match self.all.get(number as usize) {
+            Some(Some(Special::Socket(socket))) => Some(socket.id),
+            _ => None,
+        }
+    }
+
     /// Returns whether one is a socket.
     pub fn is_socket(&self, number: u32) -> bool {
-        matches!(self.all.get(number as usize), Some(Some(Special::Socket(_))))
+        self.socket(number).is_some()
     }
 
     /// Removes one.

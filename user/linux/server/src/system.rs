@@ -8,10 +8,10 @@ use tench_linux_calls::Sysno;
 use tench_linux_calls::numbers::open;
 use tench_linux_files::{Errno, Kind, NewNode, NodeId, Time, Tree};
 use tench_linux_memory::{Memory, ObjectId, Objects, Pool};
-use tench_linux_sockets::{Limits, Sockets};
+use tench_linux_sockets::{Limits, SentFile, Sockets};
 use tench_linux_terminal::Ending;
 
-use crate::descriptors::{DescriptionId, Descriptions, Descriptor, Descriptors};
+use crate::descriptors::{Description, DescriptionId, Descriptions, Descriptor, Descriptors};
 use crate::devices;
 use crate::exec::TRAMPOLINE_CODE;
 use crate::futexes::Futexes;
@@ -258,7 +258,7 @@ impl<M: Machine> System<M> {
         if watchers > 0 && self.descriptions.is_last(description) {
             self.end_watching(description);
         }
-        let Some(node) = self.descriptions.release(description) else { return };
+        let Some(node) = self.descriptions.release(description) else { return self.collect_sockets(description) };
         if !self.locks.is_empty() {
             self.drop_locks(node, description);
         }
@@ -314,6 +314,27 @@ impl<M: Machine> System<M> {
             }
         }
         self.settles = false;
+    }
+
+    /// Ends the sockets that only hold each other, by messages that nobody can receive, if an open file that has lost a
+    /// user may have been the last of them that a process had.
+    fn collect_sockets(&mut self, description: DescriptionId) {
+        if self.sockets.held_rights() == 0 {
+            return;
+        }
+        let System { sockets, specials, descriptions, tree, .. } = self;
+        let file = |right| {
+            let description: &Description = descriptions.find(right);
+            let socket = match tree.node(description.node).kind {
+                Kind::Special(number) => specials.socket(number),
+                _ => None,
+            };
+            SentFile { users: description.users(), socket }
+        };
+        if let Some(socket) = file(description).socket {
+            sockets.collect(socket, file);
+            self.settle_sockets();
+        }
     }
 
     /// Lets a timer be due, and again later if it wants that.

@@ -17,6 +17,14 @@ const OPERATIONS: [u64; 20] = [0, 0, 0, 9, 9, 1, 1, 1, 10, 2, 3, 4, 5, 6, 6, 7, 
 const THREAD: u64 = 0x1_0f00;
 /// Address of records of locks.
 const LOCK: u64 = 0x20_1240;
+/// Addresses of what sockets need: a name, the record of a message, its part, its control message, and its bytes.
+const NAME: u64 = 0x20_1900;
+const HEADER: u64 = 0x20_1920;
+const PART: u64 = 0x20_1960;
+const CONTROL: u64 = 0x20_1970;
+const BYTES: u64 = 0x20_1a00;
+/// Number of names that sockets have.
+const NAMES: u64 = 4;
 /// Address of the mapped file.
 const FILE: u64 = 0x30_0000;
 
@@ -59,7 +67,7 @@ fn argument(random: &mut Random) -> u64 {
 const LEFT_OUT: [Sysno; 2] = [Sysno::exit, Sysno::exit_group];
 
 /// Calls with much to go wrong, which are made more often.
-const PREFERRED: [Sysno; 32] = [
+const PREFERRED: [Sysno; 42] = [
     Sysno::truncate,
     Sysno::ftruncate,
     Sysno::mmap,
@@ -92,6 +100,16 @@ const PREFERRED: [Sysno; 32] = [
     Sysno::flock,
     Sysno::dup,
     Sysno::close,
+    Sysno::close,
+    Sysno::socketpair,
+    Sysno::socket,
+    Sysno::bind,
+    Sysno::listen,
+    Sysno::connect,
+    Sysno::accept4,
+    Sysno::sendmsg,
+    Sysno::sendmsg,
+    Sysno::recvmsg,
 ];
 
 /// Code of the program, which handles signals.
@@ -181,10 +199,52 @@ fn arguments(random: &mut Random, number: u64) -> [u64; 6] {
     if number == Sysno::pipe2 as u64 {
         arguments = [0x20_1200, [0, 0o4000][random.below(2) as usize], 0, 0, 0, 0];
     }
+    if let Some(chosen) = socket_arguments(random, number).filter(|_| !random.once_in(8)) {
+        arguments = chosen;
+    }
     if number == Sysno::execve as u64 && random.below(2) == 0 {
         arguments[..3].copy_from_slice(&[PATHS[3].0, 0, 0]);
     }
     arguments
+}
+
+/// Returns arguments of a call about sockets that mostly mean something: Unix sockets and some of TCP, and descriptors
+/// that often are sockets.
+fn socket_arguments(random: &mut Random, number: u64) -> Option<[u64; 6]> {
+    let file = |random: &mut Random| 3 + random.below(8);
+    let kind = |random: &mut Random| [1, 1, 2, 5][random.below(4) as usize] | (random.below(2) * 0o4000);
+    let call = [
+        Sysno::socketpair,
+        Sysno::socket,
+        Sysno::bind,
+        Sysno::connect,
+        Sysno::listen,
+        Sysno::accept4,
+        Sysno::sendmsg,
+        Sysno::recvmsg,
+    ];
+    Some(match call.into_iter().find(|call| *call as u64 == number)? {
+        Sysno::socketpair => [1, kind(random), 0, BYTES, 0, 0],
+        Sysno::socket => [[1, 1, 1, 2][random.below(4) as usize], kind(random), 0, 0, 0, 0],
+        Sysno::bind | Sysno::connect => [file(random), NAME, 4, 0, 0, 0],
+        Sysno::listen => [file(random), random.below(4), 0, 0, 0, 0],
+        Sysno::accept4 => [file(random), 0, 0, random.below(2) * 0o4000, 0, 0],
+        _ => [file(random), HEADER, random.below(2) * 0x40, 0, 0, 0],
+    })
+}
+
+/// Writes a name of a socket, and the record of a message of some bytes with some open files.
+fn choose_message(play: &mut Play, random: &mut Random, process: u32) {
+    play.write(process, NAME, &[1, 0, 0, b'a' + random.below(NAMES) as u8]);
+    let files = random.below(4);
+    let words = [0, 0, PART, 1, CONTROL, 16 + 4 * files, 0];
+    let record = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    play.write(process, HEADER, &record(&words));
+    play.write(process, PART, &record(&[BYTES, 1 + random.below(8)]));
+    play.write(process, CONTROL, &record(&[16 + 4 * files, 1 << 32 | 1]));
+    for file in 0..files {
+        play.write(process, CONTROL + 16 + 4 * file, &(random.below(11) as u32).to_le_bytes());
+    }
 }
 
 /// Lets a thread wait for a word's value more often than not, which is 0 now and then, as a lock's is that is free.
@@ -220,6 +280,9 @@ struct Counts {
     /// Waits for locks that were over.
     got_locks: usize,
     most_lockers: usize,
+    /// Files in messages that nobody has received, and messages with files that somebody has.
+    most_sent: usize,
+    received: usize,
     ended: usize,
 }
 
@@ -285,9 +348,13 @@ fn play(seed: u64, calls: usize, counts: &mut Counts) {
         if number == Sysno::fcntl as u64 && arguments[2] == LOCK {
             choose_lock(&mut play, &mut random, process);
         }
+        if arguments[1] == NAME || arguments[1] == HEADER {
+            choose_message(&mut play, &mut random, process);
+        }
         counts.calls += 1;
         let lockers_before = play.instance.system.locks.threads().count();
         let waiters_before = play.instance.system.futexes.threads().count();
+        let sent_before = play.instance.system.sockets.held_rights();
         match play.call(process, number, arguments) {
             Some(result) => counts.succeeded += usize::from(result.cast_signed() >= 0),
             None => counts.waited += 1,
@@ -300,6 +367,9 @@ fn play(seed: u64, calls: usize, counts: &mut Counts) {
         let lockers = play.instance.system.locks.threads().count();
         counts.most_lockers = counts.most_lockers.max(lockers);
         counts.got_locks += lockers_before.saturating_sub(lockers);
+        let sent = play.instance.system.sockets.held_rights();
+        counts.most_sent = counts.most_sent.max(sent);
+        counts.received += usize::from(number == Sysno::recvmsg as u64 && sent < sent_before);
         if number == Sysno::execve as u64 {
             // The new program has the same data, but for the paths.
             write_paths(&mut play, process);
@@ -331,5 +401,6 @@ fn random_calls_harm_nobody_else() {
     println!("{counts:?}");
     assert!(counts.calls > 100_000 && counts.succeeded > 10_000 && counts.waited > 1_000, "{counts:?}");
     assert!(counts.got_locks > 20 && counts.most_lockers > 1, "{counts:?}");
+    assert!(counts.most_sent > 10 && counts.received > 20, "{counts:?}");
     assert!(counts.most_processes > 10 && counts.most_threads > 5 && counts.woken > 50, "{counts:?}");
 }

@@ -161,3 +161,45 @@ fn a_long_chain_of_sockets_in_sockets_ends() {
     assert!(play.instance.system.sockets.is_empty());
     play.end();
 }
+
+#[test]
+fn sockets_that_hold_each_other_in_messages_end_with_the_last_descriptor() {
+    let mut play = Play::new(4096);
+    let close = |play: &mut Play, file| assert_eq!(call(play, 1, Sysno::close, &[file]), Some(0));
+    let [first, second] = pair(&mut play, STREAM);
+    let [third, fourth] = pair(&mut play, STREAM);
+    for (to, file) in [(first, fourth), (third, second), (third, second), (first, 0)] {
+        assert_eq!(send_file(&mut play, to, file), Some(1));
+    }
+    for file in [first, third, fourth] {
+        close(&mut play, file);
+        assert_eq!(play.instance.system.sockets.held_rights(), 4, "all can be received through {second}");
+    }
+    close(&mut play, second);
+    assert_eq!((play.instance.system.sockets.held_rights(), play.instance.system.sockets.len()), (0, 0));
+    let [one, other] = pair(&mut play, STREAM);
+    assert_eq!(send_file(&mut play, one, other), Some(1));
+    close(&mut play, other);
+    assert_eq!(play.instance.system.sockets.len(), 2, "{one} can be written to");
+    assert!(play.instance.system.sockets.held_rights() == 0, "and nobody can read there");
+    close(&mut play, one);
+    assert!(play.instance.system.sockets.is_empty());
+    play.end();
+}
+
+#[test]
+fn a_listener_that_lies_in_a_connection_that_it_has_not_accepted_ends() {
+    let mut play = Play::new(4096);
+    play.write(1, DATA, &[UNIX as u8, 0, 0, b'n']);
+    let [listener, client] =
+        [(); 2].map(|()| call(&mut play, 1, Sysno::socket, &[UNIX, STREAM, 0]).unwrap().cast_unsigned());
+    assert_eq!(call(&mut play, 1, Sysno::bind, &[listener, DATA, 4]), Some(0));
+    assert_eq!(call(&mut play, 1, Sysno::listen, &[listener, 1]), Some(0));
+    assert_eq!(call(&mut play, 1, Sysno::connect, &[client, DATA, 4]), Some(0));
+    assert_eq!(send_file(&mut play, client, listener), Some(1));
+    assert_eq!(call(&mut play, 1, Sysno::close, &[client]), Some(0));
+    assert_eq!(play.instance.system.sockets.held_rights(), 1, "it can be accepted");
+    assert_eq!(call(&mut play, 1, Sysno::close, &[listener]), Some(0));
+    assert!(play.instance.system.sockets.is_empty() && play.instance.system.sockets.held_rights() == 0);
+    play.end();
+}

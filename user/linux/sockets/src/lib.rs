@@ -16,13 +16,13 @@
 //! - [Addresses](address) are parsed before. A path is looked up, and the node found is a [`Target::Node`]; its key is
 //!   any number that no other node has meanwhile.
 //! - Rights (open files) that are sent are values of a type `R`, which this crate only keeps. Those that nobody can
-//!   receive any more are returned by [`Sockets::take_rights`].
+//!   receive any more are returned by [`Sockets::take_rights`]. Sockets that only hold each other, as rights in their
+//!   queues, are found by [`Sockets::collect`].
 //!
 //! Behaviour that looks strange is Linux's, with whose sockets the tests compare this crate. What differs: a closed
 //! connection leaves nothing behind that keeps its port (`TIME_WAIT`). `connect` never returns `EINPROGRESS`: it
 //! succeeds or fails at once, or waits for room in the listener's queue. A connection of TCP takes
-//! [a fixed number of bytes](Sockets::TCP_BYTES) unless options say otherwise. There is no urgent data. Rights that are
-//! sent over the socket that they name are not found as garbage.
+//! [a fixed number of bytes](Sockets::TCP_BYTES) unless options say otherwise. There is no urgent data.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -34,6 +34,7 @@ pub mod address;
 mod check;
 pub mod control;
 mod creation;
+mod garbage;
 mod internet;
 pub mod numbers;
 mod options;
@@ -50,6 +51,7 @@ mod unix;
 mod unix_transfer;
 
 pub use control::Credentials;
+pub use garbage::SentFile;
 pub use options::OptionValue;
 pub use readiness::Readiness;
 pub use sockets::{Event, Limits, Refusal, SocketId, Sockets, Target};
