@@ -1,9 +1,12 @@
-/* Processes that make random calls, of Linux and of Tench, with random arguments, and their parent, which ends what is
-   left of them and finds itself as it was. */
+/* Processes that make random calls, of Linux and of Tench, with random arguments, registers and contents of memory, and
+   their parent, which ends what is left of them and finds itself as it was.
+
+   hostile [SEED CALLS]: the children together make at least so many calls; each that has ended, or makes none any more,
+   gets a successor. It ends with 0 if the parent is as it was. */
 
 #include "system.h"
 
-enum { CHILDREN = 6, CALLS = 1500, WNOHANG = 1 };
+enum { CHILDREN = 6, CALLS = 1500, WNOHANG = 1, ROUNDS = 200, PATIENCE = 4, REAL = 0 };
 
 static uint64_t state = 88172645463325252;
 
@@ -15,6 +18,14 @@ static uint64_t random_word(void) {
 }
 
 static char data[3 * 4096];
+
+/* The numbers of calls that the children have made, which they share with their parent. */
+static volatile number *made;
+
+/* A child by its number among those that there are at a time. */
+struct child {
+    number process, seen, rounds;
+};
 
 /* A number that means something more often than not. */
 static number argument(void) {
@@ -50,6 +61,64 @@ static void tench(number what) {
                        "x12", "x13", "x14", "x15", "x16", "x17", "memory");
 }
 
+/* A system call of Linux with a random stack pointer, as every register is random that is left. */
+static void linux_call(number what, number first, number second) {
+    register number x8 __asm__("x8") = what;
+    register number x0 __asm__("x0") = first;
+    register number x1 __asm__("x1") = second;
+    register number x2 __asm__("x2") = argument();
+    register number x3 __asm__("x3") = argument();
+    register number x4 __asm__("x4") = argument();
+    register number x5 __asm__("x5") = argument();
+    register number x6 __asm__("x6") = argument();
+    register number x7 __asm__("x7") = argument();
+    register number x9 __asm__("x9") = random_word() & 7 ? 0 : argument();
+    __asm__ volatile("mov x10, sp\n"
+                     "cbz x9, 1f\n"
+                     "mov sp, x9\n"
+                     "1: svc #0\n"
+                     "mov sp, x10\n"
+                     : "+r"(x0), "+r"(x1), "+r"(x2), "+r"(x3), "+r"(x4), "+r"(x5), "+r"(x6), "+r"(x7), "+r"(x8), "+r"(x9)
+                     :: "x10", "memory");
+}
+
+/* Whether a call does nothing but end its caller, or have it wait for ever: it is made more seldom. */
+static int only_stops(number what) {
+    return what == EXIT || what == EXIT_GROUP || what == 139 || what == RT_SIGSUSPEND;
+}
+
+static void count_it(int signal) { (void)signal; }
+
+/* Prepares a child that goes on: a timer interrupts its waits. */
+static void prepare(void) {
+    call(SETSID, 0, 0, 0, 0, 0, 0);
+    for (number file = 0; file < 3; file++)
+        call(CLOSE, file, 0, 0, 0, 0, 0);
+    struct {
+        void (*handler)(int);
+        size flags, restorer, mask;
+    } action = {count_it, 0, 0, 0};
+    call(RT_SIGACTION, SIGALRM, (number)&action, 0, 8, 0, 0);
+    number interval[4] = {0, 2000, 0, 2000};
+    call(SETITIMER, REAL, (number)interval, 0, 0, 0, 0);
+}
+
+/* Makes calls, as which child of those that there are at a time. */
+static void attack_for_ever(int which) {
+    prepare();
+    for (;;) {
+        for (int words = random_word() % 16; words > 0; words--)
+            ((uint64_t *)data)[random_word() % (sizeof data / 8)] = argument();
+        number what = random_word() % 64 ? random_word() % 300 : argument(), first = argument(), second = argument();
+        if (is_left_out(what, first, second) || (only_stops(what) && random_word() % 64))
+            continue;
+        made[which]++;
+        linux_call(what, first, second);
+        if (random_word() % 4 == 0)
+            tench(random_word() % 128);
+    }
+}
+
 static void attack(void) {
     call(SETSID, 0, 0, 0, 0, 0, 0);
     for (number file = 0; file < 3; file++)
@@ -63,24 +132,77 @@ static void attack(void) {
     exit(0);
 }
 
-int program(number count, char **arguments) {
-    (void)count, (void)arguments;
-    struct {
-        number seconds, nanoseconds;
-    } moment = {0, 5000000};
+static void rest(void) {
+    number moment[2] = {0, 5000000};
+    call(NANOSLEEP, (number)moment, 0, 0, 0, 0, 0);
+}
+
+/* Returns how many have ended. */
+static number reap(void) {
+    number ended = 0;
+    while (call(WAIT4, -1, 0, WNOHANG, 0, 0, 0) > 0)
+        ended++;
+    return ended;
+}
+
+/* Has children make so many calls together, and returns how many children have ended. */
+static number make_calls(number wanted) {
+    struct child children[CHILDREN] = {{0, 0, 0}};
+    number ended = 0, sum = 0;
+    made = (volatile number *)call(MMAP, 0, 4096, PROT_READ | PROT_WRITE, SHARED | ANONYMOUS, -1, 0);
+    while (sum < wanted) {
+        sum = 0;
+        for (int which = 0; which < CHILDREN; which++) {
+            struct child *child = &children[which];
+            child->rounds = made[which] == child->seen ? child->rounds + 1 : 0;
+            child->seen = made[which];
+            sum += child->seen;
+            if (child->process > 0 && child->rounds < PATIENCE)
+                continue;
+            if (child->process > 0)
+                call(KILL, child->process, SIGKILL, 0, 0, 0, 0);
+            state += which + 1;
+            random_word();
+            child->rounds = 0;
+            child->process = fork();
+            if (child->process == 0)
+                attack_for_ever(which);
+        }
+        rest();
+        ended += reap();
+    }
+    return ended;
+}
+
+/* Has each child make a number of calls and end, if nothing ends it before. */
+static number make_few_calls(void) {
     for (int child = 0; child < CHILDREN; child++) {
         random_word();
         if (fork() == 0)
             attack();
         state += child;
     }
-    number ended = 0, result;
-    for (int round = 0; round < 200; round++) {
-        while ((result = call(WAIT4, -1, 0, WNOHANG, 0, 0, 0)) > 0)
-            ended++;
-        call(NANOSLEEP, (number)&moment, 0, 0, 0, 0, 0);
+    number ended = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        ended += reap();
+        rest();
     }
+    return ended;
+}
+
+static number parse(const char *text) {
+    number value = 0;
+    for (; *text; text++)
+        value = 10 * value + *text - '0';
+    return value;
+}
+
+int program(number count, char **arguments) {
+    if (count > 2)
+        state ^= (uint64_t)parse(arguments[1]) << 32;
+    number ended = count > 2 ? make_calls(parse(arguments[2])) : make_few_calls();
     call(KILL, -1, SIGKILL, 0, 0, 0, 0);
+    number result;
     while ((result = wait_for(-1, 0)) > 0)
         ended++;
     show("nobody is left", result);
@@ -89,6 +211,7 @@ int program(number count, char **arguments) {
     for (size i = 0; i < sizeof data; i++)
         sum += data[i];
     show("own memory is as it was", sum);
-    show("own descriptors are as they were", call(FCNTL, 0, 1, 0, 0, 0, 0) + call(FCNTL, 3, 1, 0, 0, 0, 0));
-    return 0;
+    number descriptors = call(FCNTL, 0, 1, 0, 0, 0, 0) + call(FCNTL, 3, 1, 0, 0, 0, 0);
+    show("own descriptors are as they were", descriptors);
+    return result != -10 || ended < CHILDREN || sum || descriptors != -9;
 }

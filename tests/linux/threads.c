@@ -1,10 +1,7 @@
 /* Threads: making and ending them, waiting for words, signals for one of them, and what a process with several does. */
 
-#include "system.h"
+#include "threads.h"
 
-enum { FS = 0x200, FILES = 0x400, SIGHAND = 0x800, THREAD = 0x10000, SYSVSEM = 0x40000, SETTLS = 0x80000 };
-enum { PARENT_SETTID = 0x100000, CHILD_CLEARTID = 0x200000, CHILD_SETTID = 0x1000000 };
-enum { ALL = CLONE_VM | FS | FILES | SIGHAND | THREAD | SYSVSEM };
 enum { WAIT = 0, WAKE = 1, REQUEUE = 3, CMP_REQUEUE = 4, WAKE_OP = 5, LOCK_PI = 6, UNLOCK_PI = 7, TRYLOCK_PI = 8 };
 enum { WAIT_BITSET = 9, WAKE_BITSET = 10, OWN = 0x80, REALTIME = 0x100 };
 enum { BLOCK = 0, UNBLOCK = 1, SETMASK = 2, SIGINFO = 4, RESTART = 0x10000000 };
@@ -17,15 +14,6 @@ struct time {
 static char stacks[MOST][STACK] __attribute__((aligned(16)));
 static volatile int ends[MOST];
 static volatile int word, other, steps, order[16];
-
-/* Runs a function in a new thread, which ends with it. */
-number start_thread(void (*function)(number), number argument, void *stack, number flags, volatile int *parent_id,
-                    void *thread_pointer, volatile int *child_id);
-__asm__(".global start_thread\n"
-        "start_thread: stp x0, x1, [x2, #-16]!\n"
-        "mov x0, x3\n mov x1, x2\n mov x2, x4\n mov x3, x5\n mov x4, x6\n mov x8, #220\n svc #0\n"
-        "cbz x0, 1f\n ret\n"
-        "1: mov x29, #0\n ldp x1, x0, [sp], #16\n blr x1\n mov x0, #0\n mov x8, #93\n svc #0\n");
 
 static number futex(volatile int *at, number operation, number value, number time, volatile int *second, number third) {
     return call(FUTEX, (number)at, operation, value, time, (number)second, third);

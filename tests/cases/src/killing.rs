@@ -48,7 +48,7 @@ const PRIORITY: u8 = 230;
 
 /// Everything that must be the same before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Inventory {
+pub struct Inventory {
     /// Memory of each process: bytes, blocks, and bytes of objects.
     accounts: Vec<(u64, [u64; 3])>,
     /// Capabilities of each kind in the servers' CSpaces.
@@ -57,7 +57,7 @@ struct Inventory {
 }
 
 /// Takes all accounts, except for the killer's own memory.
-fn take_inventory() -> Outcome<Inventory> {
+pub fn take_inventory() -> Outcome<Inventory> {
     let (mut accounts, mut after) = (Vec::new(), 0);
     while let Ok(account) = Mem::STANDARD.next_account(after) {
         after = account.process;
@@ -99,7 +99,7 @@ fn kinds(process: u64) -> Outcome<Vec<(Kind, u64)>> {
 }
 
 /// Waits until the process's children have ended, and until no thread waits any more for what they waited for.
-fn wait_until_gone(process: u64) -> Outcome {
+pub fn wait_until_gone(process: u64) -> Outcome {
     let mut after = 0;
     while let Ok(child) = PROCS.child(process, after) {
         PROCS.wait(child)?;
@@ -139,17 +139,18 @@ fn kill_after(ticks: u64, server: Cap<Endpoint>) -> Outcome<bool> {
     Ok(has_ended)
 }
 
+/// Starts a small program and kills it before its first instruction. Returns its number.
+fn end_one() -> Outcome<u64> {
+    let child = PROCS.spawn("hello", &[])?;
+    PROCS.kill(child)?;
+    equal!(PROCS.wait(child)?.state, State::Killed);
+    Ok(child)
+}
+
 /// Lets processes end until the process server has forgotten the first of them: then it remembers as many as it ever
 /// does, and grows no more.
-fn fill_records() -> Outcome {
+pub fn fill_records() -> Outcome {
     static IS_FULL: AtomicBool = AtomicBool::new(false);
-    let end_one = || {
-        // A small program, which is killed before its first instruction.
-        let child = PROCS.spawn("hello", &[])?;
-        PROCS.kill(child)?;
-        equal!(PROCS.wait(child)?.state, State::Killed);
-        Ok::<_, Failure>(child)
-    };
     if !IS_FULL.swap(true, Ordering::Relaxed) {
         let first = end_one()?;
         while PROCS.status(first).is_ok() {

@@ -2,7 +2,8 @@
 //!
 //! The program runs in the place of the shell (`systems/tests.toml`), prints a line for each case, and powers the
 //! machine off; `./tench test cases` reads the lines. With the arguments `only PREFIX...` it runs the cases whose names
-//! begin so, with `attacks` it runs the attacks whose lines `./tench test hostile` reads ([`hostile::attacks`]).
+//! begin so, with `linux` those about Linux programs ([`linux`]), with `attacks` it runs the attacks whose lines
+//! `./tench test hostile` reads ([`hostile::attacks`]).
 //! Started with other arguments, it is one of the programs that cases observe from outside: [`child`].
 //!
 //! ```text
@@ -47,6 +48,7 @@ mod kernel;
 mod killing;
 mod latency_tracer;
 mod layout;
+mod linux;
 mod memory;
 mod nesting;
 mod node;
@@ -83,7 +85,7 @@ use tench::sys::{Cap, Kernel};
 
 tench::entry!(play);
 
-/// All cases, in the order in which they run.
+/// All cases but those about Linux programs, in the order in which they run.
 const CASES: &[&[Case]] = &[
     operations::CASES,
     untyped::CASES,
@@ -135,6 +137,11 @@ const CASES: &[&[Case]] = &[
     srr::CASES,
 ];
 
+/// Returns the cases: with the argument `linux` those about Linux programs, which need these in the archive.
+fn cases() -> &'static [&'static [Case]] {
+    if tench::args().nth(1) == Some("linux") { &[linux::CASES] } else { CASES }
+}
+
 /// Returns whether a case is to run: with the arguments `only PREFIX...` those whose names begin so, otherwise all.
 fn is_wanted(case: &Case) -> bool {
     let mut arguments = tench::args().skip(1);
@@ -158,7 +165,7 @@ fn play() -> i32 {
     // Some cases measure.
     let _ = Cap::<Kernel>::new(slot::KERNEL).let_count(true);
     let (mut passed, mut failed) = (0, 0);
-    for case in CASES.iter().copied().flatten().filter(|case| is_wanted(case)) {
+    for case in cases().iter().copied().flatten().filter(|case| is_wanted(case)) {
         match stage.play(case) {
             Ok(()) => {
                 passed += 1;

@@ -59,6 +59,8 @@ fn parse(line: &str) -> Line<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Cases,
+    /// Those about Linux programs.
+    Linux,
     Attacks,
 }
 
@@ -72,12 +74,13 @@ pub struct Boot {
 
 impl Boot {
     /// All boots, the usual one first.
-    pub const ALL: [Boot; 7] = [
+    pub const ALL: [Boot; 8] = [
         Boot { part: Part::Cases, kernel: Kernel::Usual, cores: 1 },
         Boot { part: Part::Cases, kernel: Kernel::Usual, cores: 2 },
         Boot { part: Part::Cases, kernel: Kernel::Usual, cores: 4 },
         Boot { part: Part::Cases, kernel: Kernel::NonPreemptible, cores: 1 },
         Boot { part: Part::Cases, kernel: Kernel::Measuring, cores: 1 },
+        Boot { part: Part::Linux, kernel: Kernel::Usual, cores: 1 },
         Boot { part: Part::Attacks, kernel: Kernel::Usual, cores: 1 },
         Boot { part: Part::Attacks, kernel: Kernel::Usual, cores: 2 },
     ];
@@ -99,6 +102,7 @@ impl Boot {
         match (self.part, self.kernel, self.cores) {
             (_, Kernel::Measuring | Kernel::MeasuringNonPreemptible, _) => 10,
             (Part::Cases, ..) => 160,
+            (Part::Linux, ..) => 40,
             (Part::Attacks, _, 1) => 230,
             (Part::Attacks, ..) => 360,
         }
@@ -108,6 +112,7 @@ impl Boot {
     pub const fn what(self) -> &'static str {
         match self.part {
             Part::Cases => "the named cases",
+            Part::Linux => "the named cases about Linux programs",
             Part::Attacks => "attacks by programs without powers",
         }
     }
@@ -118,6 +123,7 @@ impl Part {
     const fn name(self) -> &'static str {
         match self {
             Part::Cases => "cases",
+            Part::Linux => "cases/linux",
             Part::Attacks => "hostile",
         }
     }
@@ -128,6 +134,7 @@ impl Part {
 fn arguments(boot: Boot) -> &'static [&'static str] {
     match (boot.part, boot.kernel) {
         (Part::Attacks, _) => &["attacks"],
+        (Part::Linux, _) => &["linux"],
         (Part::Cases, Kernel::Usual | Kernel::NonPreemptible) => &[],
         (Part::Cases, Kernel::Measuring | Kernel::MeasuringNonPreemptible) => &["only", "LAT"],
     }
@@ -141,8 +148,11 @@ pub fn run(target: &Target, boot: Boot, report: &Report) -> Result<()> {
     let (mut system, build) = target.get(SYSTEM)?;
     system.set_arguments(PROGRAM, &arguments(boot).iter().map(|word| word.to_string()).collect::<Vec<String>>());
     let build = &build.clone().with_kernel(target.workspace, target.packages()?, &system, kernel)?;
-    let corpus = target.corpus()?;
-    let files = target.prepare(build, &system, &corpus)?;
+    let mut further = target.corpus()?;
+    if part != Part::Cases {
+        further.extend(target.linux_programs()?);
+    }
+    let files = target.prepare(build, &system, &further)?;
     let mut symbols = build.symbols(target.workspace, &system, &files)?;
     // Cores share memory evenly, so the first has as much as if it were alone.
     let mut machine = Machine { icount: true, cores, memory: format!("{cores}G"), ..Machine::default() };
@@ -177,7 +187,7 @@ pub fn run(target: &Target, boot: Boot, report: &Report) -> Result<()> {
 /// Returns what is wrong with how the attacks' control characters reached the terminal.
 fn unfiltered(part: Part, lines: &[String]) -> Option<String> {
     let shown: Vec<&String> = lines.iter().filter(|line| line.contains(ESCAPES)).collect();
-    let is_good = part == Part::Cases || !shown.is_empty() && shown.iter().all(|line| line.contains(SHOWN));
+    let is_good = part != Part::Attacks || !shown.is_empty() && shown.iter().all(|line| line.contains(SHOWN));
     (!is_good).then(|| format!("control characters should be shown as `{SHOWN}`, not so: {shown:?}"))
 }
 
@@ -217,7 +227,8 @@ mod tests {
     fn boots_have_names_of_their_own() {
         let names = Boot::ALL.map(Boot::name);
         assert_eq!(names[..3], ["cases", "cases/2-cores", "cases/4-cores"]);
-        assert_eq!(names[3..], ["cases/non-preemptible", "cases/measuring", "hostile", "hostile/2-cores"]);
+        assert_eq!(names[3..6], ["cases/non-preemptible", "cases/measuring", "cases/linux"]);
+        assert_eq!(names[6..], ["hostile", "hostile/2-cores"]);
     }
 
     #[test]

@@ -22,6 +22,7 @@
 //! elsewhere  floods from another core
 //! limits     limits of programs started on another core
 //! waits      waits for processes of another core
+//! linux      attacks by Linux programs
 //! bystander  a busy program of the first core, which keeps its share
 //! turns      events with which the emulator gives each core its turns
 //! ```
@@ -44,6 +45,7 @@ mod inventory;
 mod kernel;
 mod leavers;
 mod limits;
+mod linux;
 mod meter;
 mod reach;
 mod reserved;
@@ -179,6 +181,7 @@ const ATTACKS: &[&[Attack]] = &[
     elsewhere::ATTACKS,
     limits::ATTACKS,
     waits::ATTACKS,
+    linux::ATTACKS,
 ];
 
 /// Body of a process that is part of an attack.
@@ -214,6 +217,7 @@ const PARTS: &[(&str, Part)] = &[
     ("take-capacity", capacity::take_capacity),
     ("wait-elsewhere", waits::wait_elsewhere),
     ("fill-channel", waits::fill_channel),
+    ("keep-terminal", linux::keep_terminal),
 ];
 
 /// Runs all attacks, prints a line for each, and powers the machine off.
