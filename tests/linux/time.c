@@ -242,6 +242,15 @@ static void several_places(void) {
     int ends[2];
     call(PIPE2, (number)ends, 0, 0, 0, 0, 0);
     show("of a pipe", call(PREADV, ends[0], (number)parts, 2, 0, 0, 0));
+    call(LSEEK, file, 3, 0, 0, 0, 0);
+    show("at the position", call(PREADV2, file, (number)parts, 1, -1, 0, 0));
+    show("moved to", call(LSEEK, file, 0, 1, 0, 0, 0));
+    show("at an offset", call(PWRITEV2, file, (number)parts, 1, 20, 0, 6));
+    show("not moved", call(LSEEK, file, 0, 1, 0, 0, 0));
+    show("negative offset", call(PREADV2, file, (number)parts, 1, -2, 0, 0));
+    show("unknown flag", call(PREADV2, file, (number)parts, 1, 0, 0, 1 << 20));
+    show("no such file", call(PWRITEV2, 99, (number)parts, 1, 0, 0, 1 << 20));
+    show("not to be waited for", call(PREADV2, file, (number)parts, 1, 0, 0, 8));
     call(UNLINKAT, AT_FDCWD, (number) "/tmp/parts", 0, 0, 0, 0);
 }
 

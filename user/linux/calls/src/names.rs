@@ -399,6 +399,10 @@ pub static BARRIER: Choices = choices(&[
 pub static EVENT: Flags =
     flags(&[(1, "EFD_SEMAPHORE"), (open::CLOEXEC, "EFD_CLOEXEC"), (open::NONBLOCK, "EFD_NONBLOCK")]);
 
+/// Flags of `preadv2` and `pwritev2`.
+pub static READ_WRITE: Flags =
+    flags(&[(1, "RWF_HIPRI"), (2, "RWF_DSYNC"), (4, "RWF_SYNC"), (8, "RWF_NOWAIT"), (16, "RWF_APPEND")]);
+
 /// Flags of `renameat2`.
 pub static RENAME: Flags = flags(&[(1, "RENAME_NOREPLACE"), (2, "RENAME_EXCHANGE"), (4, "RENAME_WHITEOUT")]);
 

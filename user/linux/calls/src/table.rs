@@ -57,6 +57,8 @@ signatures! {
     pwrite64(Descriptor, Bytes(2), Unsigned, Signed);
     preadv(Descriptor, ResultVectors(2), Unsigned, Signed);
     pwritev(Descriptor, Vectors(2), Unsigned, Signed);
+    preadv2(Descriptor, ResultVectors(2), Unsigned, Signed, Number, set(&names::READ_WRITE));
+    pwritev2(Descriptor, Vectors(2), Unsigned, Signed, Number, set(&names::READ_WRITE));
     sendfile(Descriptor, Descriptor, Address, Unsigned);
     lseek(Descriptor, Signed, one(&names::WHENCE));
     fstat(Descriptor, Status);

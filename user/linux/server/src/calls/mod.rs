@@ -126,6 +126,8 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::writev => self.writev(a, b, c, None),
             Sysno::preadv => self.readv(a, b, c, Some(d)),
             Sysno::pwritev => self.writev(a, b, c, Some(d)),
+            Sysno::preadv2 => self.with_flags(a, d, f).and_then(|offset| self.readv(a, b, c, offset)),
+            Sysno::pwritev2 => self.with_flags(a, d, f).and_then(|offset| self.writev(a, b, c, offset)),
             Sysno::sendfile => self.sendfile(a, b, c, d),
             Sysno::lseek => self.lseek(a, b, c),
             Sysno::ftruncate => self.ftruncate(a, b),

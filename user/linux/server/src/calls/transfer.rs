@@ -17,6 +17,8 @@ use crate::{Machine, System};
 const MAX_TRANSFER: u64 = 0x7fff_f000;
 /// The most that is copied at once, in bytes.
 const PART: usize = 64 * 1024;
+/// RWF_HIPRI, RWF_DSYNC and RWF_SYNC: what is written is at once where it stays.
+const KEEPING_FLAGS: u64 = 1 | 2 | 4;
 /// The most vectors of one call.
 pub(super) const MAX_VECTORS: u64 = 1024;
 
@@ -363,6 +365,16 @@ impl<M: Machine> Caller<'_, M> {
             Ok(Vector { address, length })
         };
         records.chunks_exact(iovec::SIZE).map(vector).collect()
+    }
+
+    /// Returns the offset at which `preadv2` or `pwritev2` transfers; nothing if at the file's position.
+    pub fn with_flags(&mut self, descriptor: u64, offset: u64, flags: u64) -> Result<Option<u64>> {
+        self.descriptor(descriptor)?;
+        // Others change what is done, and programs do without them where this is the answer.
+        if flags & !KEEPING_FLAGS != 0 {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        Ok((offset.cast_signed() != -1).then_some(offset))
     }
 
     /// Reads from a file into several places, at its position or at an offset.
