@@ -7,9 +7,10 @@ use tench::abi::layout::slot;
 use tench::memory::{Made, free_slot, make, take_slot};
 use tench::sys::thread::{Binding, Bindings};
 use tench::sys::{
-    Cap, CapNode, Endpoint, Error, Message, OWN_CSPACE, PageTable, Reply, Rights, SchedulingContext,
+    Cap, CapAddress, CapNode, Endpoint, Error, Message, OWN_CSPACE, PageTable, Reply, Rights, SchedulingContext,
     Thread as KernelThread,
 };
+use tench::time::{self, Instant};
 
 use tench_linux::thread::WHOLE_TURN;
 
@@ -18,6 +19,10 @@ const SLOTS: u64 = 1;
 
 /// The shortest time slice in ticks of the clock: much longer than it takes to change to another thread.
 const LEAST_SLICE: u64 = 1000;
+
+/// The part of a second for which a thread wakes others, and does not wait itself, before it gives way to whom it wakes:
+/// a millisecond, about as long as with Linux.
+const WAKING: u64 = 1000;
 
 /// A thread of a process.
 #[derive(Debug)]
@@ -42,6 +47,9 @@ pub struct Threads {
     free: Vec<Made<Reply>>,
     /// The answer to the thread whose call or fault was served last, which is sent with the next receive.
     answer: Option<Answer>,
+    /// The endpoint of the thread whose calls have let others go on last, and since when it has done so without
+    /// waiting, in ticks.
+    waker: (CapAddress, u64),
 }
 
 /// An answer that was not sent yet.
@@ -85,7 +93,9 @@ impl Answer {
 impl Threads {
     /// Returns the place where threads will be.
     pub fn new() -> Result<Threads, tench::memory::Error> {
-        Ok(Threads { cspace: make(SLOTS)?, endpoint: make(0)?, current: make(0)?, free: Vec::new(), answer: None })
+        let (cspace, endpoint, current) = (make(SLOTS)?, make::<Endpoint>(0)?, make(0)?);
+        let waker = (endpoint.cap().address(), 0);
+        Ok(Threads { cspace, endpoint, current, free: Vec::new(), answer: None, waker })
     }
 
     /// Returns the endpoint at which calls and faults come.
@@ -159,8 +169,25 @@ impl Threads {
             Some(reply) => {
                 answer.send(reply.cap());
                 self.free.push(reply);
+                self.give_way();
             }
             None => self.answer = Some(answer),
+        }
+    }
+
+    /// Lets a thread that goes on after its wait run before the one whose call has ended the wait, if that has not
+    /// waited itself for a while. Otherwise one that calls all the time keeps the processor for its whole turn, and who
+    /// is woken finds what it waited for taken again, in turn after turn. It may need that at each call: who is woken
+    /// by a condition waits at once for the lock that belongs to it.
+    fn give_way(&mut self) {
+        let Some(caller) = self.answer.as_ref().map(|answer| answer.thread.address()) else { return };
+        let now = Instant::now().ticks();
+        if self.waker.0 != caller {
+            self.waker = (caller, now);
+        } else if now - self.waker.1 >= time::frequency() / WAKING
+            && let Some(answer) = self.answer.take()
+        {
+            answer.send(self.current.cap());
         }
     }
 
@@ -175,6 +202,9 @@ impl Threads {
             && let Some(free) = self.free.pop()
         {
             thread.reply = Some(core::mem::replace(&mut self.current, free));
+        }
+        if self.waker.0 == thread.endpoint.address() {
+            self.waker.1 = Instant::now().ticks();
         }
     }
 
