@@ -20,8 +20,8 @@ const SLOTS: u64 = 1;
 /// The shortest time slice in ticks of the clock: much longer than it takes to change to another thread.
 const LEAST_SLICE: u64 = 1000;
 
-/// The part of a second for which a thread wakes others, and does not wait itself, before it gives way to whom it wakes:
-/// a millisecond, about as long as with Linux.
+/// The part of a second for which a thread wakes others, and does not wait itself, before it gives way to those that it
+/// wakes: a millisecond, about as long as with Linux.
 const WAKING: u64 = 1000;
 
 /// A thread of a process.
