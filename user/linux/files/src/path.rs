@@ -79,7 +79,7 @@ impl Found {
     }
 }
 
-/// What is still to be walked of a path.
+/// The names of a path that are still to be walked.
 struct Rest<'a> {
     /// The path, or that of the last link that it leads through, and how much of it was walked.
     path: Cow<'a, [u8]>,

@@ -25,8 +25,8 @@ impl<H: Hardware> Space<H> {
         })
     }
 
-    /// Copies bytes of the process from an address on, until a zero, which is not copied. Returns whether one came within
-    /// so many bytes.
+    /// Copies bytes of the process from an address on, until a zero, which is not copied. Returns whether one came
+    /// within so many bytes.
     ///
     /// # Errors
     /// `EFAULT` if a byte before cannot be read.
@@ -115,7 +115,8 @@ impl<H: Hardware> Space<H> {
         }
     }
 
-    /// Returns where so many bytes are, if they lie in one page that can be accessed as it is mapped: most arguments do.
+    /// Returns where so many bytes are, if they lie in one page that can be accessed as it is mapped, as most arguments
+    /// do.
     fn place_at_hand(&self, address: u64, length: usize, access: Access) -> Option<Place> {
         let offset = (address % PAGE_SIZE) as usize;
         if length > PAGE_SIZE as usize - offset {
