@@ -43,14 +43,22 @@ static void transfer_at_edges(void) {
     show("position", call(LSEEK, file, 0, 1, 0, 0, 0));
     show("bytes", last[0] << 24 | last[1] << 16 | last[2] << 8 | last[3]);
     number zero = open("/dev/zero", RDWR), null = open("/dev/null", RDWR);
-    show("zeros up to the edge", call(READ, zero, (number)last, 9, 0, 0, 0));
+    show("zeros up to the edge", call(READ, zero, (number)last - 4, 9, 0, 0, 0));
     show("zeros to nowhere", call(READ, zero, (number)nowhere, 9, 0, 0, 0));
     show("nothing from nowhere", call(WRITE, null, (number)nowhere, 5, 0, 0, 0));
+    show("into zeros from nowhere", call(WRITE, zero, (number)nowhere, 5, 0, 0, 0));
+    number full = open("/dev/full", RDWR);
+    show("into what is full from nowhere", call(WRITE, full, (number)nowhere, 5, 0, 0, 0));
+    show("map beyond the largest offset", call(MMAP, 0, 2 * PAGE, PROT_READ, PRIVATE, file, -PAGE));
+    call(FTRUNCATE, file, LARGEST, 0, 0, 0, 0);
+    show("read two at the largest offset", call(PREADV, file, (number)vectors, 2, LARGEST - 3, 0, 0));
     show("nothing from where nobody is", call(WRITE, null, -1, 5, 0, 0, 0));
     show("protect", call(MPROTECT, (number)last & -PAGE, PAGE, PROT_READ, 0, 0, 0));
     show("zeros to what is read-only", call(READ, zero, (number)last, 4, 0, 0, 0));
     show("allow again", call(MPROTECT, (number)last & -PAGE, PAGE, PROT_READ | PROT_WRITE, 0, 0, 0));
     show("the file to it", call(PREAD64, file, (number)last, 4, 0, 0, 0));
+    number appended = open("/tmp/edges", WRONLY | APPEND);
+    show("append at the largest offset", call(WRITE, appended, (number)last, 1, 0, 0, 0));
     show("unlink", call(UNLINKAT, AT_FDCWD, (number)"/tmp/edges", 0, 0, 0, 0));
 }
 

@@ -61,7 +61,7 @@ static void tench(number what) {
                        "x12", "x13", "x14", "x15", "x16", "x17", "memory");
 }
 
-/* A system call of Linux with a random stack pointer, as every register is random that is left. */
+/* A system call of Linux with random registers, and one time in eight with a random stack pointer. */
 static void linux_call(number what, number first, number second) {
     register number x8 __asm__("x8") = what;
     register number x0 __asm__("x0") = first;
@@ -82,7 +82,7 @@ static void linux_call(number what, number first, number second) {
                      :: "x10", "memory");
 }
 
-/* Whether a call does nothing but end its caller, or have it wait for ever: it is made more seldom. */
+/* Whether a call does nothing but end its caller, or have it wait for ever: it is made less often. */
 static int only_stops(number what) {
     return what == EXIT || what == EXIT_GROUP || what == 139 || what == RT_SIGSUSPEND;
 }

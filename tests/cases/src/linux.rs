@@ -21,13 +21,13 @@ use crate::killing::{fill_records, take_inventory, wait_until_gone};
 use crate::stage::{LOW, Stage};
 
 pub const CASES: &[Case] = &[
-    Case::new("LNX0001", "an instance gives all back, by its own end, by a signal's, and killed", |_| {
+    Case::new("LNX0001", "an instance gives everything back when it ends, dies of a signal, or is killed", |_| {
         with_urgency(gives_all_back)
     }),
-    Case::new("LNX0002", "killed at any step, an instance leaves nothing: each fourth", |_| at_every_step(0)),
-    Case::new("LNX0003", "killed at any step, an instance leaves nothing: the next", |_| at_every_step(1)),
-    Case::new("LNX0004", "killed at any step, an instance leaves nothing: those after", |_| at_every_step(2)),
-    Case::new("LNX0005", "killed at any step, an instance leaves nothing: the others", |_| at_every_step(3)),
+    Case::new("LNX0002", "killed at any step, an instance leaves nothing: first quarter", |_| at_every_step(0)),
+    Case::new("LNX0003", "killed at any step, an instance leaves nothing: second quarter", |_| at_every_step(1)),
+    Case::new("LNX0004", "killed at any step, an instance leaves nothing: third quarter", |_| at_every_step(2)),
+    Case::new("LNX0005", "killed at any step, an instance leaves nothing: last quarter", |_| at_every_step(3)),
     Case::new("LNX0006", "two instances side by side find only their own, also when one ends", side_by_side),
     Case::new("LNX0007", "a hostile program ends only itself, and leaves another instance alone", hostile),
     Case::new("LNX0008", "whoever lends a Linux program the terminal gets it back, whatever that does", terminal),
@@ -42,7 +42,7 @@ const PRIORITY: u8 = 230;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Time after which the victim has done everything, and stays.
 const SETTLED: Duration = Duration::from_millis(100);
-/// The victim's program, which forks, maps, and opens files and sockets; and its exit code.
+/// The victim's program, which forks, maps, and opens files and sockets.
 const VICTIM: &str = "linux/victim";
 /// Exit code of `linux` if SIGSEGV has ended the first process.
 const SEGMENTATION_FAULT: u64 = 128 + 11;
@@ -92,7 +92,7 @@ fn with_urgency(what: impl FnOnce() -> Outcome + Send + 'static) -> Outcome {
     Builder::new().priority(PRIORITY).spawn(what)?.join()
 }
 
-/// Lets an instance end in one of all ways.
+/// Lets an instance end in a given way.
 fn end_once(way: &str) -> Outcome {
     let instance = start(&[VICTIM, way], None)?;
     match way {

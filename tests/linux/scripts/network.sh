@@ -79,9 +79,9 @@ nc 127.0.0.1 7999 </dev/null; echo $?
 
 title a log
 $b syslogd -n -O /tmp/w/log -S & l=$!
-until [ -S /dev/log ] || [ -L /dev/log ]; do usleep 10000; done
+until_there eval '[ -S /dev/log ] || [ -L /dev/log ]'
 logger -t first 'a message'; logger -p user.err -t second 'another'; echo 'from a pipe' | logger -t third
-while [ "$(grep -c -E 'first|second|third' log)" != 3 ]; do usleep 10000; done
+until_there eval '[ "$(grep -c -E "first|second|third" log)" = 3 ]'
 grep -E 'first|second|third' log | sed 's/^.*\(\(first\|second\|third\).*\)/\1/'
 kill $l; wait $l; echo $?
 

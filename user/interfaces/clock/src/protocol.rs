@@ -43,7 +43,7 @@ pub trait ClockService {
 
     /// Returns the wall-clock time at which the machine was started, when the system counter was 0: in nanoseconds
     /// since the beginning of 1970 (UTC). The wall-clock time at an instant is that and the instant's nanoseconds. It
-    /// can be wrong by less than a second, and differ by a second after the server was started again.
+    /// may be off by up to a second, and differ by a second after the server was started again.
     /// Errors: `NoWallClock`.
     #[method(6)]
     fn wall_clock_at_start(&mut self) -> Result<u64, Error>;

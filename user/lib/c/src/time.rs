@@ -50,15 +50,14 @@ const MONOTONIC: c_int = 1;
 /// Returns the wall-clock time at which the machine was started, or zero if nobody knows the date: then the wall clock
 /// counts from there. The clock server is asked once.
 fn wall_clock_at_start() -> Duration {
-    /// Reply of the server in nanoseconds, and 1 more; 0 before. Threads that ask at the same time get the same one,
-    /// but for a second.
+    /// Reply of the server in nanoseconds, and 1 more; 0 before. Of threads that ask at the same time, the one with
+    /// the latest date counts.
     static KNOWN: AtomicU64 = AtomicU64::new(0);
     if let Some(known) = KNOWN.load(Ordering::Relaxed).checked_sub(1) {
         return Duration::from_nanos(known);
     }
-    let start = time::wall_clock_at_start().unwrap_or_default();
-    KNOWN.store(start.as_nanos() as u64 + 1, Ordering::Relaxed);
-    start
+    let asked = time::wall_clock_at_start().unwrap_or_default().as_nanos() as u64 + 1;
+    Duration::from_nanos(KNOWN.fetch_max(asked, Ordering::Relaxed).max(asked) - 1)
 }
 
 /// Returns a caller's deadline in ticks.

@@ -298,8 +298,9 @@ impl<H: Hardware> Space<H> {
         result
     }
 
-    /// Takes from the entries in a range the rights that their areas do not have any more. The right to write is also
-    /// given, if it can be: whoever asks for it will most likely write.
+    /// Takes from the entries in a range the rights that their areas do not have any more. Those of areas that may be
+    /// written get all rights of these, if their pages are not to be copied first: whoever asks for that will most
+    /// likely write.
     fn adjust(&mut self, memory: &mut Memory<H>, range: Range<u64>) {
         let Memory { pool, hardware, .. } = memory;
         for (part, area) in self.areas.within(range) {
@@ -452,7 +453,7 @@ fn map_again<H: Hardware>(
     rights: Rights,
 ) -> Result<(), Errno> {
     /// So many at once need no memory from the heap.
-    const PART: usize = 16;
+    const PART: usize = 32;
     for start in range.clone().step_by(PART) {
         let entries = &table.entries[start..range.end.min(start + PART)];
         let mut pages = [Page(0); PART];

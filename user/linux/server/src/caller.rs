@@ -16,7 +16,7 @@ use crate::signals::frame::Interrupted;
 use crate::waiting::{Interruption, Key, Waiting};
 use crate::{Machine, Process, System};
 
-/// The end of a call or fault. Whole words are moved faster than bytes.
+/// The end of a call or fault. Its tag is a word, so that it is copied in words.
 #[derive(Clone, Debug)]
 #[repr(u64)]
 pub enum Outcome {

@@ -21,7 +21,7 @@ impl Clock {
         Clock { rate: (1_000_000_000 << FRACTION) / time::frequency() }
     }
 
-    /// Returns how long so many ticks last, less than a nanosecond in four seconds too short.
+    /// Returns how long so many ticks last: at most a nanosecond too short, and one more for each 2^32 ticks.
     pub const fn duration(self, ticks: u64) -> Duration {
         Duration::from_nanos(((ticks as u128 * self.rate as u128) >> FRACTION) as u64)
     }

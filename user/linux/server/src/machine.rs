@@ -146,7 +146,7 @@ impl Kernel {
 
     /// Returns the bank of a page.
     fn bank(&self, page: Page) -> usize {
-        // The last one has the most pages.
+        // The last one usually has the most pages.
         self.banks.iter().rposition(|bank| bank.first <= page.number()).unwrap_or(0)
     }
 

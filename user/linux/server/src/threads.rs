@@ -20,9 +20,9 @@ const SLOTS: u64 = 1;
 /// The shortest time slice in ticks of the clock: much longer than it takes to change to another thread.
 const LEAST_SLICE: u64 = 1000;
 
-/// The part of a second for which a thread wakes others, and does not wait itself, before it gives way to those that it
-/// wakes: a millisecond, about as long as with Linux.
-const WAKING: u64 = 1000;
+/// A thread that wakes others for one of so many parts of a second, and does not wait itself, gives way to those that
+/// it wakes: after a millisecond, about as long as with Linux.
+const WAKING_PARTS: u64 = 1000;
 
 /// A thread of a process.
 #[derive(Debug)]
@@ -177,14 +177,15 @@ impl Threads {
 
     /// Lets a thread that goes on after its wait run before the one whose call has ended the wait, if that has not
     /// waited itself for a while. Otherwise one that calls all the time keeps the processor for its whole turn, and who
-    /// is woken finds what it waited for taken again, in turn after turn. It may need that at each call: who is woken
-    /// by a condition waits at once for the lock that belongs to it.
+    /// is woken finds what it waited for taken again, in turn after turn. The caller may have to give way again at its
+    /// next call: a thread that is woken by a condition waits at once for the lock that belongs to it. Whoever is woken
+    /// by time while an answer has not been sent counts as woken by that call.
     fn give_way(&mut self) {
         let Some(caller) = self.answer.as_ref().map(|answer| answer.thread.address()) else { return };
         let now = Instant::now().ticks();
         if self.waker.0 != caller {
             self.waker = (caller, now);
-        } else if now - self.waker.1 >= time::frequency() / WAKING
+        } else if now - self.waker.1 >= time::frequency() / WAKING_PARTS
             && let Some(answer) = self.answer.take()
         {
             answer.send(self.current.cap());

@@ -25,8 +25,8 @@ pub struct SentFile {
 
 impl<R: Copy + Ord> Sockets<R> {
     /// Drops all that lies in queues of sockets that can be reached from nowhere but such queues, after a socket's file
-    /// has lost a user and has others. The rights among it are returned by [`take_rights`](Self::take_rights); who
-    /// closes them closes these sockets. The caller tells about the file of a right.
+    /// has lost a user and has others. The rights among it are returned by [`take_rights`](Self::take_rights); closing
+    /// them closes the sockets. The caller describes the file of a right.
     pub fn collect(&mut self, id: SocketId, mut file: impl FnMut(R) -> SentFile) {
         // Others can have become unreachable only if the socket is in a circle with them.
         if self.holds_itself(id.0, |right| file(right).socket) {

@@ -21,16 +21,19 @@ pub const fn next_tick(now: u64, frequency: u64) -> u64 {
     (number * frequency / rate) as u64
 }
 
+/// The beginning of 2020 in seconds since 1970: no machine of this system was started before.
+const LEAST: u64 = 1_577_836_800;
+
 /// Returns the wall-clock time at which the counter was 0, in nanoseconds, if a clock that counts seconds shows
-/// `seconds` when the counter shows `now`. Returns nothing if the clock shows less than has passed since: nobody has
-/// set it.
+/// `seconds` when the counter shows `now`. Returns nothing if that is so long ago that nobody can have set the clock:
+/// it counts from about when the machine was started.
 ///
 /// Only whole seconds are subtracted. What the clock leaves out is as unknown as what the counter has of a second,
-/// so this is wrong by less than a second, and it is the same at each reading if both change at the same time. A
-/// restarted server does not turn the time back then.
+/// so this is off by up to a second, and it is the same at each reading if both change at the same time. A restarted
+/// server does not turn the time back then.
 pub const fn wall_clock_at_start(seconds: u32, now: u64, frequency: u64) -> Option<u64> {
     match (seconds as u64).checked_sub(now / frequency) {
-        Some(start) => Some(start * 1_000_000_000),
-        None => None,
+        Some(start) if start >= LEAST => Some(start * 1_000_000_000),
+        _ => None,
     }
 }

@@ -12,9 +12,13 @@ fn nanoseconds_do_not_overflow() {
 
 #[test]
 fn a_clock_that_was_never_set_knows_no_date() {
-    assert_eq!(wall_clock_at_start(0, 99, 100), Some(0));
-    assert_eq!(wall_clock_at_start(0, 100, 100), None);
+    // The beginning of 2020 is the first date that is believed.
+    const FIRST: u32 = 1_577_836_800;
+    assert_eq!(wall_clock_at_start(0, 99, 100), None);
     assert_eq!(wall_clock_at_start(7, 800, 100), None);
+    assert_eq!(wall_clock_at_start(7, 0, 100), None);
+    assert_eq!(wall_clock_at_start(FIRST, 100, 100), None);
+    assert_eq!(wall_clock_at_start(FIRST, 99, 100), Some(1_577_836_800_000_000_000));
     assert_eq!(wall_clock_at_start(u32::MAX, 0, 62_500_000), Some(4_294_967_295_000_000_000));
 }
 
@@ -29,8 +33,8 @@ proptest! {
 
     /// The clock's second begins `phase` ticks after the counter's. Both are read again `later`.
     #[test]
-    fn the_wall_clock_is_wrong_by_less_than_a_second(
-        seconds in 1_000_000_000..2_000_000_000u64,
+    fn the_wall_clock_is_wrong_by_a_second_at_most(
+        seconds in 1_600_000_000..2_000_000_000u64,
         frequency in 1_000..4_000_000_000u64,
         phase in 0.0..1.0f64,
         first in 0..1u64 << 50,

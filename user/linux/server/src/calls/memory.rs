@@ -60,6 +60,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         let size = round_up(length).filter(|length| *length <= MAX_LENGTH).ok_or(Errno::ENOMEM)?;
+        offset.checked_add(size).ok_or(Errno::EOVERFLOW)?;
         let placement = match flags {
             _ if flags & map::FIXED_NOREPLACE != 0 => Placement::FixedIfFree(address),
             _ if flags & map::FIXED != 0 => Placement::Fixed(address),

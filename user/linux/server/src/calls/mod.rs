@@ -69,7 +69,7 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Makes a call, whose arguments are the program's.
     pub(crate) fn dispatch(&mut self, call: Sysno, arguments: &[u64; 6]) -> Outcome {
-        // One function comes of all this when it is compiled, with a table for each subject.
+        // All this is compiled into one function, with a table for each subject.
         if let Some(result) = self.file_call(call, arguments) {
             return result.into();
         }

@@ -29,8 +29,13 @@ pub(super) struct Vector {
     pub(super) length: u64,
 }
 
-/// Behind the last address that a process can have.
+/// End of the addresses that Linux gives to programs. Whatever is written to nothing only has to lie before it.
 const END: u64 = 1 << 48;
+
+/// Returns how many bytes a call with these vectors transfers at most.
+fn total(vectors: &[Vector]) -> u64 {
+    vectors.iter().map(|vector| vector.length).sum::<u64>().min(MAX_TRANSFER)
+}
 
 /// Returns the result of writing where nobody reads what is written: only its addresses have to be possible.
 fn swallow(vectors: &[Vector]) -> Result {
@@ -38,10 +43,10 @@ fn swallow(vectors: &[Vector]) -> Result {
     if !vectors.iter().all(is_possible) {
         return Err(Errno::EFAULT);
     }
-    Ok(vectors.iter().map(|vector| vector.length).sum::<u64>().min(MAX_TRANSFER))
+    Ok(total(vectors))
 }
 
-/// Checks that no byte to be transferred is further from a file's beginning than a number can say.
+/// Checks that the offset behind the last byte of a transfer is one that a file can have.
 fn check_end(start: u64, length: u64) -> Result<()> {
     let end = start.checked_add(length).filter(|end| i64::try_from(*end).is_ok());
     end.map(drop).ok_or(Errno::EINVAL)
@@ -199,7 +204,8 @@ impl<M: Machine> Caller<'_, M> {
         let node = self.system.descriptions.get(description).node;
         match self.system.tree.node(node).kind {
             Kind::Regular(object) => return self.write_object(description, (node, object), vectors, from),
-            Kind::Character(devices::NULL) => return swallow(vectors),
+            Kind::Character(devices::NULL | devices::ZERO) => return swallow(vectors),
+            Kind::Character(devices::FULL) => return Err(Errno::ENOSPC),
             _ => {}
         }
         let mut buffer = self.take_buffer();
@@ -219,12 +225,12 @@ impl<M: Machine> Caller<'_, M> {
         let System { memory, spaces, descriptions, .. } = &mut *self.system;
         let space = &mut spaces.get(self.process.space).space;
         let open_file = descriptions.get(description);
-        let start = match from {
-            _ if open_file.flags & open::APPEND != 0 => memory.objects.get(object).length(),
-            From::Position => open_file.position,
-            From::Offset(offset) => *offset,
-        };
-        check_end(start, vectors.iter().map(|vector| vector.length).sum::<u64>().min(MAX_TRANSFER))?;
+        let mut start = if let From::Offset(offset) = from { *offset } else { open_file.position };
+        check_end(start, total(vectors))?;
+        if open_file.flags & open::APPEND != 0 {
+            start = memory.objects.get(object).length();
+            check_end(start, total(vectors)).map_err(|_| Errno::EFBIG)?;
+        }
         let mut done = 0;
         for Vector { address, length } in vectors {
             let length = (*length).min(MAX_TRANSFER - done) as usize;
@@ -370,8 +376,8 @@ impl<M: Machine> Caller<'_, M> {
     /// Returns the offset at which `preadv2` or `pwritev2` transfers; nothing if at the file's position.
     pub fn with_flags(&mut self, descriptor: u64, offset: u64, flags: u64) -> Result<Option<u64>> {
         self.descriptor(descriptor)?;
-        // Others change what is done, and programs do without them where this is the answer.
-        if flags & !KEEPING_FLAGS != 0 {
+        // Others change what is done, and programs do without them where this is the answer. Only 32 bits count.
+        if u64::from(flags as u32) & !KEEPING_FLAGS != 0 {
             return Err(Errno::EOPNOTSUPP);
         }
         Ok((offset.cast_signed() != -1).then_some(offset))
@@ -386,6 +392,9 @@ impl<M: Machine> Caller<'_, M> {
         if self.is_socket(description) {
             return self.read_socket(descriptor, &vectors);
         }
+        let position = self.system.descriptions.get(description).position;
+        let start = if let From::Offset(offset) = from { offset } else { position };
+        check_end(start, total(&vectors))?;
         let mut done = 0;
         for Vector { address, length } in vectors {
             let length = length.min(MAX_TRANSFER - done);

@@ -18,7 +18,7 @@ pub const COMMANDS: &[Command] = &[
         name: "date",
         usage: "",
         summary: "say the date and the time",
-        help: "The time is UTC. It can be wrong by less than a second, as the machine's clock counts seconds.",
+        help: "The time is UTC. It may be off by up to a second, as the machine's clock counts seconds.",
         arguments: Candidates::Nothing,
         action: Action::Anywhere(date),
     },
