@@ -4,7 +4,7 @@ use alloc::format;
 
 use tench::console::protocol::{Console, Mode};
 use tench::memory;
-use tench::procs::Procs;
+use tench::procs::{Procs, Status};
 use tench::sys::Notification;
 use tench::time::{self, Duration};
 
@@ -17,7 +17,7 @@ pub const ATTACKS: &[Attack] = &[
     })
     .first(),
     Attack::new("linux-processes", "nor do those that make processes until there is no memory", || {
-        ends(&["linux/bomb"])
+        takes_all_memory(&["linux/bomb"])
     })
     .first(),
 ];
@@ -30,16 +30,31 @@ const SPAN: Duration = Duration::from_millis(5);
 
 /// Runs a Linux program, which ends with 0 if nothing went wrong.
 fn ends(arguments: &[&str]) -> Outcome {
+    let status = run(arguments)?;
+    if status.exit_code() == Some(0) {
+        return Ok(());
+    }
+    Err(Failure::new(format!("it ended otherwise: {:?}, {}", status.state, status.detail)))
+}
+
+/// Runs a Linux program that takes all memory. It ends with 0, or its instance ends because that has no memory either;
+/// 1 says that it took hardly any.
+fn takes_all_memory(arguments: &[&str]) -> Outcome {
+    let status = run(arguments)?;
+    if status.exit_code() != Some(1) {
+        return Ok(());
+    }
+    Err(Failure::new("it took hardly any memory"))
+}
+
+/// Runs a Linux program, and returns how it has ended.
+fn run(arguments: &[&str]) -> Outcome<Status> {
     let child = said(PROCS.prepare("linux"))?;
     for argument in ["--quiet"].iter().chain(arguments) {
         said(child.argument(argument))?;
     }
     let instance = said(child.start())?;
-    let status = said(PROCS.wait_until(instance, time::deadline(PATIENCE)))?;
-    if status.exit_code() == Some(0) {
-        return Ok(());
-    }
-    Err(Failure::new(format!("it ended otherwise: {:?}, {}", status.state, status.detail)))
+    said(PROCS.wait_until(instance, time::deadline(PATIENCE)))
 }
 
 /// Runs a part: lends the terminal, which takes the power for it, to a program that keeps it, and takes it back.
