@@ -219,7 +219,7 @@ impl<M: Machine> Instance<M> {
             Outcome::Wait => return self.wait(process),
             Outcome::Run { entry, stack } => return self.run_program(process, entry, stack),
             Outcome::Restore(interrupted) => {
-                self.system.memory.hardware.stop(&mut process.thread_mut().machine);
+                self.end_service(&mut process, None);
                 self.set_float(&mut process, &interrupted.float);
                 return self.go_on(process, interrupted.registers);
             }
@@ -230,17 +230,29 @@ impl<M: Machine> Instance<M> {
         if !process.is_due() {
             return self.answer(process, result);
         }
-        let mut registers = self.stop_thread(&mut process);
-        registers.x[0] = result.unwrap_or(registers.x[0]);
+        self.end_service(&mut process, result);
+        let registers = self.system.memory.hardware.registers(&process.thread().machine);
         self.go_on(process, registers);
+    }
+
+    /// Stops the present thread of a process, whose call or fault is being served, and gives it the result. It is
+    /// answered first: a thread that disappears while it is served takes the personality's priority along.
+    fn end_service(&mut self, process: &mut Process<M>, result: Option<u64>) {
+        let hardware = &mut self.system.memory.hardware;
+        let thread = &mut process.thread_mut().machine;
+        hardware.answer(thread, result);
+        hardware.stop(thread);
     }
 
     /// Lets all other threads run before the present one of a process goes on.
     fn give_way(&mut self, mut process: Box<Process<M>>) {
-        // Who is made to run anew is the last of those that are ready.
-        let mut registers = self.stop_thread(&mut process);
-        registers.x[0] = 0;
-        self.go_on(process, registers);
+        if process.is_due() {
+            return self.conclude_otherwise(process, Outcome::Return(0));
+        }
+        let thread = process.thread_mut();
+        thread.signals.restore_blocked();
+        self.system.memory.hardware.give_way(&mut thread.machine, 0);
+        self.processes.put(process);
     }
 
     /// Lets a call wait.

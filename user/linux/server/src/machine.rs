@@ -321,6 +321,10 @@ impl tench_linux::Threads for Kernel {
         self.threads.answer(thread, result);
     }
 
+    fn give_way(&mut self, thread: &mut Thread, result: u64) {
+        self.threads.give_way(thread, result);
+    }
+
     fn keep(&mut self, thread: &mut Thread) {
         self.threads.keep(thread);
     }

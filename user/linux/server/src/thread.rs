@@ -102,6 +102,9 @@ pub trait Threads: Hardware {
     /// go on a little later.
     fn answer(&mut self, thread: &mut Self::Thread, result: Option<u64>);
 
+    /// Answers a call at once, with a result in `x0`: the thread goes on after all others that can run.
+    fn give_way(&mut self, thread: &mut Self::Thread, result: u64);
+
     /// Lets a thread whose call or fault is being served wait for the answer while others are served.
     fn keep(&mut self, thread: &mut Self::Thread);
 

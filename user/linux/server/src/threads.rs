@@ -169,9 +169,17 @@ impl Threads {
             Some(reply) => {
                 answer.send(reply.cap());
                 self.free.push(reply);
-                self.give_way();
+                self.let_woken_run();
             }
             None => self.answer = Some(answer),
+        }
+    }
+
+    /// Answers a call at once: the thread becomes the last of those that are ready.
+    pub fn give_way(&mut self, thread: &mut Thread, result: u64) {
+        self.answer(thread, Some(result));
+        if let Some(answer) = self.take_answer_to(thread) {
+            answer.send(self.current.cap());
         }
     }
 
@@ -180,7 +188,7 @@ impl Threads {
     /// is woken finds what it waited for taken again, in turn after turn. The caller may have to give way again at its
     /// next call: a thread that is woken by a condition waits at once for the lock that belongs to it. Whoever is woken
     /// by time while an answer has not been sent counts as woken by that call.
-    fn give_way(&mut self) {
+    fn let_woken_run(&mut self) {
         let Some(caller) = self.answer.as_ref().map(|answer| answer.thread.address()) else { return };
         let now = Instant::now().ticks();
         if self.waker.0 != caller {

@@ -116,10 +116,10 @@ impl<H: Hardware> Space<H> {
     }
 
     /// Returns where so many bytes are, if they lie in one page that can be accessed as it is mapped, as most arguments
-    /// do.
+    /// do. No bytes are nowhere.
     fn place_at_hand(&self, address: u64, length: usize, access: Access) -> Option<Place> {
         let offset = (address % PAGE_SIZE) as usize;
-        if length > PAGE_SIZE as usize - offset {
+        if length == 0 || length > PAGE_SIZE as usize - offset {
             return None;
         }
         Some(Place { page: self.mapped(address, access)?, offset })

@@ -153,6 +153,10 @@ impl Threads for Console {
             thread.take_answer();
         }
     }
+    fn give_way(&mut self, thread: &mut Thread, result: u64) {
+        self.answer(thread, Some(result));
+        thread.take_answer();
+    }
     fn keep(&mut self, thread: &mut Thread) {
         assert_eq!(thread.doing, Doing::Waits);
         thread.is_kept = true;
