@@ -47,6 +47,6 @@ int main(void)
     /* Nobody knows the date here, so both clocks count from the start. */
     struct timespec monotonic, real;
     CHECK(clock_gettime(CLOCK_MONOTONIC, &monotonic) == 0 && clock_gettime(CLOCK_REALTIME, &real) == 0);
-    CHECK(real.tv_sec - monotonic.tv_sec >= 0 && real.tv_sec - monotonic.tv_sec < LONG / 1000000000);
+    CHECK(real.tv_sec - monotonic.tv_sec >= 0 && real.tv_sec - monotonic.tv_sec < (time_t)(LONG / 1000000000));
     return EXIT_SUCCESS;
 }
