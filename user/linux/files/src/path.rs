@@ -313,7 +313,7 @@ impl Tree {
     /// Returns the path that a name in a directory of the tree has, or had. The directory need not exist any more; for
     /// one that does not, returns nothing.
     pub fn path_of_entry(&self, root: NodeId, parent: NodeId, name: &[u8]) -> Option<Vec<u8>> {
-        self.nodes.get(parent.0 as usize).and_then(Option::as_ref)?;
+        self.nodes.get(parent.0 as usize)?;
         let mut path = self.path_of(root, parent)?;
         if path.last() != Some(&b'/') {
             path.push(b'/');
@@ -325,8 +325,8 @@ impl Tree {
     /// Returns one of the paths of each of these nodes that has one.
     pub fn paths_of(&self, wanted: &BTreeSet<NodeId>) -> BTreeMap<NodeId, Vec<u8>> {
         let mut paths = BTreeMap::new();
-        for (index, node) in self.nodes.iter().enumerate() {
-            let Some(directory) = node.as_ref().and_then(Node::directory) else { continue };
+        for (index, node) in &self.nodes {
+            let Some(directory) = node.directory() else { continue };
             if paths.len() == wanted.len() {
                 break;
             }
@@ -342,7 +342,7 @@ impl Tree {
 
     /// Returns whether an entry leads to a node. The directory need not exist any more.
     pub fn leads_to(&self, parent: NodeId, name: &[u8], node: NodeId) -> bool {
-        let parent = self.nodes.get(parent.0 as usize).and_then(Option::as_ref);
+        let parent = self.nodes.get(parent.0 as usize);
         parent.and_then(Node::directory).is_some_and(|directory| directory.get(name) == Some(node))
     }
 

@@ -1,7 +1,8 @@
 //! The tree of nodes.
 
-use alloc::vec::Vec;
+use alloc::collections::BTreeMap;
 
+use slab::Slab;
 use tench_linux_memory::{Hardware, Memory, ObjectId};
 
 use crate::directory::Directory;
@@ -31,8 +32,7 @@ pub enum NewNode<'a> {
 /// All files and directories.
 #[derive(Debug)]
 pub struct Tree {
-    pub(crate) nodes: Vec<Option<Node>>,
-    unused: Vec<u32>,
+    pub(crate) nodes: Slab<Node>,
     /// The present time, which is recorded for what happens.
     pub now: Time,
 }
@@ -43,7 +43,7 @@ impl Tree {
 
     /// Returns a tree that consists of an empty root.
     pub fn new(now: Time) -> Tree {
-        let mut tree = Tree { nodes: Vec::new(), unused: Vec::new(), now };
+        let mut tree = Tree { nodes: Slab::new(), now };
         let root = tree.add(Kind::Directory(Directory::new(Tree::ROOT)), 0o755);
         let node = tree.node_mut(root);
         node.links = 2;
@@ -58,8 +58,8 @@ impl Tree {
     /// Panics if it has ended: whoever has its name is one of its users.
     pub fn node(&self, id: NodeId) -> &Node {
         match self.nodes.get(id.0 as usize) {
-            Some(Some(node)) => node,
-            _ => match stand_in(id) {
+            Some(node) => node,
+            None => match stand_in(id) {
                 Some(node) => node,
                 None => panic!("a node ended before its user"),
             },
@@ -72,8 +72,8 @@ impl Tree {
     /// As [`node`](Self::node), and if the node is a generated one.
     pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
         match self.nodes.get_mut(id.0 as usize) {
-            Some(Some(node)) => node,
-            _ => panic!("a node ended before its user"),
+            Some(node) => node,
+            None => panic!("a node ended before its user"),
         }
     }
 
@@ -86,17 +86,7 @@ impl Tree {
     pub(crate) fn add(&mut self, kind: Kind, permissions: u32) -> NodeId {
         let (accessed, modified, changed) = (self.now, self.now, self.now);
         let attributes = Attributes { permissions, user: 0, group: 0, accessed, modified, changed };
-        let node = Some(Node { kind, attributes, links: 0, users: 0 });
-        match self.unused.pop() {
-            Some(index) => {
-                self.nodes[index as usize] = node;
-                NodeId(index.into())
-            }
-            None => {
-                self.nodes.push(node);
-                NodeId(self.nodes.len() as u64 - 1)
-            }
-        }
+        NodeId(self.nodes.insert(Node { kind, attributes, links: 0, users: 0 }) as u64)
     }
 
     /// Makes a pipe without a name, with one user.
@@ -116,7 +106,7 @@ impl Tree {
     /// Returns the pipe that a node is, to be changed.
     pub fn pipe_mut(&mut self, id: NodeId) -> Option<&mut Pipe> {
         match self.nodes.get_mut(id.0 as usize) {
-            Some(Some(Node { kind: Kind::Fifo(pipe), .. })) => Some(pipe),
+            Some(Node { kind: Kind::Fifo(pipe), .. }) => Some(pipe),
             _ => None,
         }
     }
@@ -124,17 +114,17 @@ impl Tree {
     /// Adds a user to a node, who keeps it even if it has no entry any more.
     pub fn share(&mut self, id: NodeId) {
         match self.nodes.get_mut(id.0 as usize) {
-            Some(Some(node)) => node.users += 1,
+            Some(node) => node.users += 1,
             // Nobody counts the users of generated nodes.
-            _ => debug_assert!(id.is_generated(), "a node ended before its user"),
+            None => debug_assert!(id.is_generated(), "a node ended before its user"),
         }
     }
 
     /// Removes a user from a node.
     pub fn release<H: Hardware>(&mut self, memory: &mut Memory<H>, id: NodeId) {
         match self.nodes.get_mut(id.0 as usize) {
-            Some(Some(node)) => node.users -= 1,
-            _ => return debug_assert!(id.is_generated(), "a node ended before its user"),
+            Some(node) => node.users -= 1,
+            None => return debug_assert!(id.is_generated(), "a node ended before its user"),
         }
         self.end_if_unused(memory, id);
     }
@@ -148,8 +138,7 @@ impl Tree {
         if let Kind::Regular(object) = node.kind {
             memory.objects.release(&mut memory.pool, object);
         }
-        self.nodes[id.0 as usize] = None;
-        self.unused.push(id.0 as u32);
+        self.nodes.remove(id.0 as usize);
     }
 
     /// Records that a node's contents have changed.
@@ -161,8 +150,7 @@ impl Tree {
 
     /// Returns all regular files, with the objects that they consist of.
     pub fn regular_files(&self) -> impl Iterator<Item = (NodeId, ObjectId)> {
-        let named = self.nodes.iter().enumerate();
-        named.filter_map(|(index, node)| match node.as_ref()?.kind {
+        self.nodes.iter().filter_map(|(index, node)| match node.kind {
             Kind::Regular(object) => Some((NodeId(index as u64), object)),
             _ => None,
         })
@@ -170,7 +158,7 @@ impl Tree {
 
     /// Returns all nodes.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
-        self.nodes.iter().flatten()
+        self.nodes.iter().map(|(_, node)| node)
     }
 
     /// Checks that each node has as many entries as it says, and that directories are a tree.
@@ -178,21 +166,21 @@ impl Tree {
     /// # Errors
     /// Says what is wrong.
     pub fn check(&self) -> Result<(), &'static str> {
-        let mut links = alloc::vec![0; self.nodes.len()];
-        for (index, node) in self.nodes.iter().enumerate() {
-            let Some(directory) = node.as_ref().and_then(Node::directory) else { continue };
+        let mut links = BTreeMap::<u64, u32>::new();
+        for (index, node) in &self.nodes {
+            let Some(directory) = node.directory() else { continue };
             let own = NodeId(index as u64);
-            if node.as_ref().is_some_and(|node| node.links == 0) {
+            if node.links == 0 {
                 if !directory.is_empty() {
                     return Err("a removed directory has entries");
                 }
                 continue;
             }
-            links[index] += 1;
+            *links.entry(own.0).or_default() += 1;
             for child in directory.nodes().filter(|child| !child.is_generated()) {
-                links[child.0 as usize] += 1;
+                *links.entry(child.0).or_default() += 1;
                 if let Some(below) = self.node(child).directory() {
-                    links[index] += 1;
+                    *links.entry(own.0).or_default() += 1;
                     if below.parent != own {
                         return Err("a directory names another parent");
                     }
@@ -200,15 +188,15 @@ impl Tree {
             }
         }
         // The root counts as if it had an entry.
-        links[0] += 1;
-        for (node, links) in self.nodes.iter().zip(links) {
-            match node {
-                Some(node) if node.links != links => return Err("a node has another number of entries than it says"),
-                Some(node) if node.links == 0 && node.users == 0 => return Err("a node without users has not ended"),
-                None if links != 0 => return Err("an entry leads to a node that has ended"),
-                _ => {}
+        *links.entry(Tree::ROOT.0).or_default() += 1;
+        for (index, node) in &self.nodes {
+            if node.links != links.remove(&(index as u64)).unwrap_or(0) {
+                return Err("a node has another number of entries than it says");
+            }
+            if node.links == 0 && node.users == 0 {
+                return Err("a node without users has not ended");
             }
         }
-        Ok(())
+        if links.is_empty() { Ok(()) } else { Err("an entry leads to a node that has ended") }
     }
 }

@@ -5,6 +5,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use slab::Slab;
+
 use crate::{Errno, Hardware, PAGE_SIZE, Page, Place, Pool};
 
 /// Number of pages in a chunk of an object.
@@ -59,29 +61,18 @@ impl Object {
 /// All objects of an instance.
 #[derive(Debug, Default)]
 pub struct Objects {
-    objects: Vec<Option<Object>>,
-    unused: Vec<u32>,
+    objects: Slab<Object>,
 }
 
 impl Objects {
     /// Returns an empty set.
     pub const fn new() -> Objects {
-        Objects { objects: Vec::new(), unused: Vec::new() }
+        Objects { objects: Slab::new() }
     }
 
     /// Makes an object for one user.
     pub fn make(&mut self, length: u64, initial: &'static [u8]) -> ObjectId {
-        let object = Some(Object { chunks: BTreeMap::new(), length, initial, users: 1 });
-        match self.unused.pop() {
-            Some(index) => {
-                self.objects[index as usize] = object;
-                ObjectId(index)
-            }
-            None => {
-                self.objects.push(object);
-                ObjectId(self.objects.len() as u32 - 1)
-            }
-        }
+        ObjectId(self.objects.insert(Object { chunks: BTreeMap::new(), length, initial, users: 1 }) as u32)
     }
 
     /// Returns an object.
@@ -90,21 +81,21 @@ impl Objects {
     /// Panics if it has ended: whoever has its name is one of its users.
     pub fn get(&self, id: ObjectId) -> &Object {
         match self.objects.get(id.0 as usize) {
-            Some(Some(object)) => object,
-            _ => panic!("an object ended before its user"),
+            Some(object) => object,
+            None => panic!("an object ended before its user"),
         }
     }
 
     fn get_mut(&mut self, id: ObjectId) -> &mut Object {
         match self.objects.get_mut(id.0 as usize) {
-            Some(Some(object)) => object,
-            _ => panic!("an object ended before its user"),
+            Some(object) => object,
+            None => panic!("an object ended before its user"),
         }
     }
 
     /// Returns all objects.
     pub fn all(&self) -> impl Iterator<Item = &Object> {
-        self.objects.iter().flatten()
+        self.objects.iter().map(|(_, object)| object)
     }
 
     /// Adds a user to an object.
@@ -120,8 +111,7 @@ impl Objects {
             for (_, page) in object.pages() {
                 pool.release(page);
             }
-            self.objects[id.0 as usize] = None;
-            self.unused.push(id.0);
+            self.objects.remove(id.0 as usize);
         }
     }
 

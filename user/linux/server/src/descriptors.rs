@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use slab::Slab;
 use tench_linux_calls::numbers::open;
 use tench_linux_files::{Errno, NodeId};
 
@@ -76,7 +77,7 @@ impl Description {
 /// All open files of an instance.
 #[derive(Debug, Default)]
 pub struct Descriptions {
-    all: Vec<Option<Description>>,
+    all: Slab<Description>,
 }
 
 impl Descriptions {
@@ -84,18 +85,8 @@ impl Descriptions {
     pub fn add(&mut self, node: NodeId, flags: u32) -> DescriptionId {
         let (place, contents, watchers) = (None, None, 0);
         let without_writers = None;
-        let new = Some(Description { node, flags, position: 0, without_writers, watchers, place, contents, users: 1 });
-        let index = match self.all.iter().position(Option::is_none) {
-            Some(index) => {
-                self.all[index] = new;
-                index
-            }
-            None => {
-                self.all.push(new);
-                self.all.len() - 1
-            }
-        };
-        DescriptionId(index as u32)
+        let new = Description { node, flags, position: 0, without_writers, watchers, place, contents, users: 1 };
+        DescriptionId(self.all.insert(new) as u32)
     }
 
     /// Returns an open file.
@@ -104,8 +95,8 @@ impl Descriptions {
     /// Panics if it was closed: whoever has its name is one of its users.
     pub fn get(&mut self, id: DescriptionId) -> &mut Description {
         match self.all.get_mut(id.0 as usize) {
-            Some(Some(description)) => description,
-            _ => panic!("a file was closed before its user"),
+            Some(description) => description,
+            None => panic!("a file was closed before its user"),
         }
     }
 
@@ -115,14 +106,14 @@ impl Descriptions {
     /// As [`get`](Self::get).
     pub fn find(&self, id: DescriptionId) -> &Description {
         match self.all.get(id.0 as usize) {
-            Some(Some(description)) => description,
-            _ => panic!("a file was closed before its user"),
+            Some(description) => description,
+            None => panic!("a file was closed before its user"),
         }
     }
 
     /// Lets the open files that were found at a place have another one, where their file is now.
     pub fn move_place(&mut self, node: NodeId, old: &Place, new: &Place) {
-        for description in self.all.iter_mut().flatten() {
+        for description in self.all.iter_mut().map(|(_, description)| description) {
             if description.node == node && description.place.as_ref() == Some(old) {
                 description.place = Some(new.clone());
             }
@@ -131,7 +122,7 @@ impl Descriptions {
 
     /// Returns the number of open files.
     pub fn count(&self) -> usize {
-        self.all.iter().flatten().count()
+        self.all.len()
     }
 
     /// Adds a user to an open file.
@@ -151,7 +142,7 @@ impl Descriptions {
         if description.users > 0 {
             return None;
         }
-        self.all[id.0 as usize].take().map(|description| description.node)
+        Some(self.all.remove(id.0 as usize).node)
     }
 }
 

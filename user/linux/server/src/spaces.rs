@@ -1,7 +1,6 @@
 //! Memory of processes. Two processes have the same memory if `clone` was asked for that, as `vfork` does.
 
-use alloc::vec::Vec;
-
+use slab::Slab;
 use tench_linux_memory::{Hardware, Space};
 
 /// Name of a memory.
@@ -36,28 +35,18 @@ impl<H: Hardware> Used<H> {
 /// Memory of all processes.
 #[derive(Debug)]
 pub struct Spaces<H: Hardware> {
-    all: Vec<Option<Used<H>>>,
-    unused: Vec<u32>,
+    all: Slab<Used<H>>,
 }
 
 impl<H: Hardware> Spaces<H> {
     /// Returns no memory.
     pub const fn new() -> Spaces<H> {
-        Spaces { all: Vec::new(), unused: Vec::new() }
+        Spaces { all: Slab::new() }
     }
 
     /// Adds memory.
     pub fn add(&mut self, used: Used<H>) -> SpaceId {
-        match self.unused.pop() {
-            Some(index) => {
-                self.all[index as usize] = Some(used);
-                SpaceId(index)
-            }
-            None => {
-                self.all.push(Some(used));
-                SpaceId(self.all.len() as u32 - 1)
-            }
-        }
+        SpaceId(self.all.insert(used) as u32)
     }
 
     /// Returns the memory of a process.
@@ -66,8 +55,8 @@ impl<H: Hardware> Spaces<H> {
     /// Panics if it has ended: whoever has its name is one of its users.
     pub fn get(&mut self, id: SpaceId) -> &mut Used<H> {
         match self.all.get_mut(id.0 as usize) {
-            Some(Some(used)) => used,
-            _ => panic!("a memory ended before its process"),
+            Some(used) => used,
+            None => panic!("a memory ended before its process"),
         }
     }
 
@@ -83,18 +72,17 @@ impl<H: Hardware> Spaces<H> {
         if used.users > 0 {
             return None;
         }
-        self.unused.push(id.0);
-        self.all[id.0 as usize].take().map(|used| used.space)
+        Some(self.all.remove(id.0 as usize).space)
     }
 
     /// Returns all memory.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Used<H>> {
-        self.all.iter_mut().flatten()
+        self.all.iter_mut().map(|(_, used)| used)
     }
 
     /// Returns all memory, to be read.
     pub fn iter(&self) -> impl Iterator<Item = &Used<H>> {
-        self.all.iter().flatten()
+        self.all.iter().map(|(_, used)| used)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Things that have descriptors, but no names: counters of events, timers, signals that are read, and sets of files
 //! that are watched.
 
-use alloc::vec::Vec;
 use core::time::Duration;
 
+use slab::Slab;
 use tench_linux_files::NodeId;
 use tench_linux_sockets::SocketId;
 use tench_linux_sockets::numbers::kind;
@@ -106,23 +106,13 @@ impl Socket {
 /// All of them, by their numbers.
 #[derive(Debug, Default)]
 pub struct Specials {
-    all: Vec<Option<Special>>,
-    unused: Vec<u32>,
+    all: Slab<Special>,
 }
 
 impl Specials {
     /// Adds one. Returns its number.
     pub fn add(&mut self, special: Special) -> u32 {
-        match self.unused.pop() {
-            Some(number) => {
-                self.all[number as usize] = Some(special);
-                number
-            }
-            None => {
-                self.all.push(Some(special));
-                self.all.len() as u32 - 1
-            }
-        }
+        self.all.insert(special) as u32
     }
 
     /// Returns one.
@@ -131,15 +121,15 @@ impl Specials {
     /// Panics if it has ended: whoever has its number is one of its users.
     pub fn get(&mut self, number: u32) -> &mut Special {
         match self.all.get_mut(number as usize) {
-            Some(Some(special)) => special,
-            _ => panic!("a special file ended before its user"),
+            Some(special) => special,
+            None => panic!("a special file ended before its user"),
         }
     }
 
     /// Returns the socket that one is.
     pub fn socket(&self, number: u32) -> Option<SocketId> {
         match self.all.get(number as usize) {
-            Some(Some(Special::Socket(socket))) => Some(socket.id),
+            Some(Special::Socket(socket)) => Some(socket.id),
             _ => None,
         }
     }
@@ -151,21 +141,19 @@ impl Specials {
 
     /// Removes one.
     pub fn remove(&mut self, number: u32) -> Option<Special> {
-        let special = self.all.get_mut(number as usize)?.take();
-        self.unused.extend(special.as_ref().map(|_| number));
-        special
+        self.all.try_remove(number as usize)
     }
 
     /// Returns all that watch files, with their numbers.
     pub fn epolls(&mut self) -> impl Iterator<Item = (u32, &mut Epoll)> {
-        (0..).zip(&mut self.all).filter_map(|(number, special)| match special {
-            Some(Special::Epoll(epoll)) => Some((number, epoll)),
+        self.all.iter_mut().filter_map(|(number, special)| match special {
+            Special::Epoll(epoll) => Some((number as u32, epoll)),
             _ => None,
         })
     }
 
     /// Returns how many there are.
     pub fn count(&self) -> usize {
-        self.all.iter().flatten().count()
+        self.all.len()
     }
 }
