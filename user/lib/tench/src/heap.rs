@@ -228,13 +228,13 @@ unsafe impl GlobalAlloc for Heap {
 }
 
 /// Reserves heap memory so that `bytes` bytes can be allocated in small parts, until another reserve is set. Returns
-/// whether there was enough memory; otherwise an earlier, smaller reserve stays.
+/// whether there was enough memory; otherwise an earlier reserve stays.
 pub fn reserve(bytes: usize) -> bool {
     let Ok(layout) = Layout::from_size_align(bytes.max(1), ALIGNMENT) else { return false };
     let mut talc = HEAP_ALLOCATOR.talc.lock();
     // SAFETY: the size is not zero.
     let Ok(pointer) = (unsafe { talc.malloc(layout) }) else { return false };
-    talc.oom_handler.reserve = talc.oom_handler.reserve.max(bytes);
+    talc.oom_handler.reserve = bytes;
     // SAFETY: the memory came from `malloc` just above, with this layout. Its region is not returned, whatever else is
     // in it.
     unsafe { talc.free(pointer, layout) };

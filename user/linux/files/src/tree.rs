@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 
 use slab::Slab;
-use tench_linux_memory::{Hardware, Memory, ObjectId};
+use tench_linux_memory::{Errno, Hardware, Memory, ObjectId};
 
 use crate::directory::Directory;
 use crate::generated::stand_in;
@@ -80,6 +80,14 @@ impl Tree {
     /// Returns a node's number, as a program sees it.
     pub fn number(id: NodeId) -> u64 {
         id.number_of_generated().unwrap_or(id.0) + 1
+    }
+
+    /// Makes room for further nodes.
+    ///
+    /// # Errors
+    /// `ENOMEM`
+    pub fn prepare<H: Hardware>(&mut self, memory: &mut Memory<H>, count: usize) -> Result<(), Errno> {
+        tench_linux_memory::prepare(&mut self.nodes, count, |bytes| memory.check_room(bytes))
     }
 
     /// Adds a node without an entry.

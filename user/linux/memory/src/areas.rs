@@ -1,7 +1,6 @@
 //! The areas of an address space: what may be where.
 
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::{ObjectId, PAGE_SIZE, Rights};
@@ -58,6 +57,11 @@ impl Areas {
     /// Returns no areas.
     pub const fn new() -> Areas {
         Areas(BTreeMap::new())
+    }
+
+    /// Returns the number of areas.
+    pub fn count(&self) -> usize {
+        self.0.len()
     }
 
     /// Returns the area in which an address lies, with its first address.
@@ -129,10 +133,10 @@ impl Areas {
         self.0.insert(start, area);
     }
 
-    /// Removes the areas in a range, at whose ends they were [split](Self::split).
-    pub fn remove(&mut self, range: Range<u64>) -> Vec<(u64, Area)> {
-        let starts: Vec<u64> = self.0.range(range).map(|(start, _)| *start).collect();
-        starts.into_iter().filter_map(|start| Some((start, self.0.remove(&start)?))).collect()
+    /// Removes the first area in a range, at whose ends areas were [split](Self::split).
+    pub fn remove_first(&mut self, range: Range<u64>) -> Option<Area> {
+        let start = *self.0.range(range).next()?.0;
+        self.0.remove(&start)
     }
 
     /// Changes the areas in a range, at whose ends they were [split](Self::split).
@@ -149,10 +153,9 @@ impl Areas {
         }
     }
 
-    /// Joins neighbouring areas from the one before a range to the one behind it, if they differ in nothing. Returns
-    /// the objects that have a user less because of that.
-    pub fn join(&mut self, range: Range<u64>) -> Vec<ObjectId> {
-        let mut released = Vec::new();
+    /// Joins neighbouring areas from the one before a range to the one behind it, if they differ in nothing. Names the
+    /// objects that have a user less because of that.
+    pub fn join(&mut self, range: Range<u64>, mut released: impl FnMut(ObjectId)) {
         let mut before = self.0.range(..range.start).next_back().map(|(start, area)| (*start, *area));
         let mut next = range.start;
         while let Some((start, area)) = self.0.range(next..range.end + 1).next().map(|(start, area)| (*start, *area)) {
@@ -164,14 +167,13 @@ impl Areas {
                         lower.end = area.end;
                     }
                     if let Backing::Object(id, _) = area.backing {
-                        released.push(id);
+                        released(id);
                     }
                     Some((first, Area { end: area.end, ..lower }))
                 }
                 _ => Some((start, area)),
             };
         }
-        released
     }
 
     /// Returns the highest free range of a length in a range.

@@ -35,6 +35,10 @@ pub trait Hardware {
     /// One of its tables.
     type Table: core::fmt::Debug;
 
+    /// Returns whether so many bytes of the personality's own memory can be allocated, as a whole or in small parts. They
+    /// can until something else has been allocated, or was asked for.
+    fn can_allocate(&mut self, bytes: usize) -> bool;
+
     /// Makes further pages, which have the numbers after those so far. Returns false if there is no memory for so many;
     /// nothing has changed then.
     fn grow(&mut self, pages: u32) -> bool;

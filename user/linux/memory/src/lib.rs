@@ -41,11 +41,21 @@ pub use areas::{Area, Areas, Backing};
 pub use hardware::{Hardware, Place, Rights};
 pub use objects::{Object, ObjectId, Objects};
 pub use pool::{Page, Pool};
+use slab::Slab;
 pub use space::{Access, Denied, MapRequest, Move, Placement, Space, Usage};
 pub use tench_linux_calls::Errno;
 
 /// Size of a page in bytes.
 pub const PAGE_SIZE: u64 = 4096;
+
+/// Bytes of the personality's own memory that stay free for what is small. Whatever is not asks for room first
+/// ([`Memory::has_room`]), and leaves that.
+pub const RESERVE: usize = 512 * 1024;
+
+/// Returns `ENOMEM` unless so many bytes can be allocated beside the [reserve](RESERVE).
+fn check_room<H: Hardware>(hardware: &mut H, bytes: usize) -> Result<(), Errno> {
+    hardware.can_allocate(bytes.saturating_add(RESERVE)).then_some(()).ok_or(Errno::ENOMEM)
+}
 
 /// Pages and objects of an instance, and the hardware that maps them.
 #[derive(Debug)]
@@ -56,6 +66,43 @@ pub struct Memory<H> {
     pub objects: Objects,
     /// Bytes and page tables.
     pub hardware: H,
+}
+
+impl<H: Hardware> Memory<H> {
+    /// Checks that so many bytes of the personality's own memory can be allocated beside the [reserve](RESERVE).
+    ///
+    /// # Errors
+    /// `ENOMEM`
+    pub fn check_room(&mut self, bytes: usize) -> Result<(), Errno> {
+        check_room(&mut self.hardware, bytes)
+    }
+
+    /// Makes room for further objects in their table.
+    ///
+    /// # Errors
+    /// `ENOMEM`
+    pub fn prepare_objects(&mut self, count: usize) -> Result<(), Errno> {
+        prepare(&mut self.objects.objects, count, |bytes| check_room(&mut self.hardware, bytes))
+    }
+}
+
+/// Makes room for further entries in a table, which is doubled if it has none. `check` checks that there is memory.
+///
+/// # Errors
+/// Those of `check`.
+pub fn prepare<T>(
+    table: &mut Slab<T>,
+    count: usize,
+    check: impl FnOnce(usize) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    if table.capacity() - table.len() >= count {
+        return Ok(());
+    }
+    let more = count.max(table.len());
+    // An entry also has a word that tells whether it is free. The old table stays until all is copied.
+    check((table.len() + more).saturating_mul(size_of::<T>() + size_of::<usize>()))?;
+    table.reserve(more);
+    Ok(())
 }
 
 /// Returns an address or a length rounded up to whole pages, or `None` if that is no number.

@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 use core::ops::Range;
 
 use slab::Slab;
@@ -11,6 +10,8 @@ use crate::{Errno, Hardware, PAGE_SIZE, Page, Place, Pool};
 
 /// Number of pages in a chunk of an object.
 const CHUNK: u64 = 512;
+/// Bytes that a further chunk takes at most, with its place among the others.
+const CHUNK_SIZE: usize = CHUNK as usize * size_of::<Option<Page>>() + 1024;
 
 /// Name of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +34,19 @@ impl Object {
     /// Returns a page, if it was used.
     pub fn page(&self, index: u64) -> Option<Page> {
         self.chunks.get(&(index / CHUNK))?[(index % CHUNK) as usize]
+    }
+
+    /// Returns the first page from an index on that may not be zero.
+    fn next_filled(&self, index: u64) -> Option<u64> {
+        if index < (self.initial.len() as u64).div_ceil(PAGE_SIZE) {
+            return Some(index);
+        }
+        let mut chunks = self.chunks.range(index / CHUNK..);
+        chunks.find_map(|(number, chunk)| {
+            let from = index.saturating_sub(number * CHUNK) as usize;
+            let found = chunk[from..].iter().position(Option::is_some)?;
+            Some(number * CHUNK + (from + found) as u64)
+        })
     }
 
     /// Reads contents from an offset on where there is no page.
@@ -61,7 +75,7 @@ impl Object {
 /// All objects of an instance.
 #[derive(Debug, Default)]
 pub struct Objects {
-    objects: Slab<Object>,
+    pub(crate) objects: Slab<Object>,
 }
 
 impl Objects {
@@ -91,6 +105,11 @@ impl Objects {
             Some(object) => object,
             None => panic!("an object ended before its user"),
         }
+    }
+
+    /// Returns the number of objects.
+    pub fn count(&self) -> usize {
+        self.objects.len()
     }
 
     /// Returns all objects.
@@ -129,6 +148,9 @@ impl Objects {
         let object = self.get_mut(id);
         if let Some(page) = object.page(index) {
             return Ok(page);
+        }
+        if !object.chunks.contains_key(&(index / CHUNK)) {
+            crate::check_room(hardware, CHUNK_SIZE)?;
         }
         let page = pool.take(hardware)?;
         object.read_initial(index * PAGE_SIZE, hardware.bytes(page));
@@ -232,15 +254,9 @@ impl Objects {
     ) -> Result<(), Errno> {
         let object = self.get(id);
         let end = part.end.min(object.length);
-        let filled = (object.initial.len() as u64).div_ceil(PAGE_SIZE);
-        let (first, last) = (part.start / PAGE_SIZE, end.div_ceil(PAGE_SIZE));
-        let chunks = object.chunks.range(first / CHUNK..last.div_ceil(CHUNK).max(first / CHUNK));
-        let used = chunks.flat_map(|(number, chunk)| {
-            (number * CHUNK..).zip(chunk.iter()).filter(|(_, page)| page.is_some()).map(|(index, _)| index)
-        });
-        let mut indices: Vec<u64> = used.filter(|index| (first..last).contains(index)).collect();
-        indices.extend((first..last.min(filled)).filter(|index| object.page(*index).is_none()));
-        for index in indices {
+        let (mut next, last) = (part.start / PAGE_SIZE, end.div_ceil(PAGE_SIZE));
+        while let Some(index) = self.get(id).next_filled(next).filter(|index| *index < last) {
+            next = index + 1;
             let (start, stop) = (part.start.max(index * PAGE_SIZE), end.min((index + 1) * PAGE_SIZE));
             let zeros = [0; PAGE_SIZE as usize];
             self.write(pool, hardware, id, start, &zeros[..stop.saturating_sub(start) as usize])?;

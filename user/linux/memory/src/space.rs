@@ -12,7 +12,6 @@ pub use usage::Usage;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::areas::{Area, Areas, Backing};
@@ -22,6 +21,11 @@ use crate::{Errno, Hardware, Memory, ObjectId, PAGE_SIZE, Page, Rights, round_up
 const ENTRIES: usize = 512;
 /// Number of bytes whose pages have their entries in one table.
 const TABLE_SIZE: u64 = ENTRIES as u64 * PAGE_SIZE;
+
+/// Bytes that an area takes at most, with its place among the others.
+const AREA_SIZE: usize = 4 * (size_of::<u64>() + size_of::<Area>());
+/// Bytes that a table takes at most, with its place among the others and what the hardware has of it.
+const TABLE_ROOM: usize = 40 * 1024;
 
 /// The page at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +58,13 @@ impl<T> Table<T> {
         self.entries[index] = Some(entry);
         let span = &self.span;
         self.span = if span.is_empty() { index..index + 1 } else { span.start.min(index)..span.end.max(index + 1) };
+    }
+
+    /// Removes an entry. Returns its page.
+    fn take(&mut self, index: usize) -> Option<Page> {
+        let entry = self.entries[index].take()?;
+        self.used -= 1;
+        Some(entry.page)
     }
 
     /// Returns the part of a range in which there may be entries.
@@ -208,7 +219,7 @@ impl<H: Hardware> Space<H> {
         }
         self.drop_entries(memory, range.clone());
         self.split(memory, &range);
-        for (_, area) in self.areas.remove(range.clone()) {
+        while let Some(area) = self.areas.remove_first(range.clone()) {
             if let Backing::Object(id, _) = area.backing {
                 memory.objects.release(&mut memory.pool, id);
             }
@@ -225,9 +236,7 @@ impl<H: Hardware> Space<H> {
 
     /// Joins areas in and around a range.
     fn join(&mut self, memory: &mut Memory<H>, range: Range<u64>) {
-        for id in self.areas.join(range) {
-            memory.objects.release(&mut memory.pool, id);
-        }
+        self.areas.join(range, |id| memory.objects.release(&mut memory.pool, id));
     }
 
     /// Removes the entries in a range.
@@ -240,10 +249,9 @@ impl<H: Hardware> Space<H> {
                 if run.value {
                     memory.hardware.unmap(&mut table.hardware, run.range.start, run.range.len());
                 }
-                for entry in &mut table.entries[run.range] {
-                    if let Some(entry) = entry.take() {
-                        memory.pool.release(entry.page);
-                        table.used -= 1;
+                for index in run.range {
+                    if let Some(page) = table.take(index) {
+                        memory.pool.release(page);
                     }
                 }
             }
@@ -252,9 +260,9 @@ impl<H: Hardware> Space<H> {
 
     /// Ends the tables that touch a range and in whose addresses there is no area any more.
     fn drop_tables(&mut self, memory: &mut Memory<H>, range: Range<u64>) {
-        let (first, _) = locate(range.start);
-        let bases: Vec<u64> = self.tables.range(first..range.end).map(|(base, _)| *base).collect();
-        for base in bases {
+        let (mut next, _) = locate(range.start);
+        while let Some(base) = self.tables.range(next..range.end.max(next)).next().map(|(base, _)| *base) {
+            next = base + TABLE_SIZE;
             if self.areas.within(base..base + TABLE_SIZE).next().is_none()
                 && let Some(table) = self.tables.remove(&base)
             {
@@ -339,16 +347,14 @@ impl<H: Hardware> Space<H> {
     /// Removes the entries for the pages of an object from this one on, which are about to be cut off.
     pub fn truncate(&mut self, memory: &mut Memory<H>, object: ObjectId, page: u64) {
         let offset = page * PAGE_SIZE;
-        let mut ranges = Vec::new();
-        for (start, area) in self.areas.iter() {
+        let mut next = 0;
+        while let Some((start, area)) = self.areas.above(next).map(|(start, area)| (start, *area)) {
+            next = area.end;
             if let Backing::Object(id, first) = area.backing
                 && id == object
             {
-                ranges.push(start + offset.saturating_sub(first).min(area.end - start)..area.end);
+                self.drop_entries(memory, start + offset.saturating_sub(first).min(area.end - start)..area.end);
             }
-        }
-        for range in ranges {
-            self.drop_entries(memory, range);
         }
     }
 
@@ -357,6 +363,7 @@ impl<H: Hardware> Space<H> {
     /// # Errors
     /// `ENOMEM`. Nothing has changed then, for the processes.
     pub fn fork(&mut self, memory: &mut Memory<H>) -> Result<Space<H>, Errno> {
+        memory.check_room(self.areas.count().saturating_mul(AREA_SIZE))?;
         let root = memory.hardware.make_root()?;
         let (limits, arena) = (self.limits.clone(), self.arena.clone());
         let mut child = Space { areas: self.areas.clone(), tables: BTreeMap::new(), root, limits, arena };
@@ -366,7 +373,8 @@ impl<H: Hardware> Space<H> {
             }
         }
         for (base, table) in &mut self.tables {
-            let Ok(mut hardware) = memory.hardware.make_table(&mut child.root, *base) else {
+            let made = memory.check_room(TABLE_ROOM).and_then(|()| memory.hardware.make_table(&mut child.root, *base));
+            let Ok(mut hardware) = made else {
                 child.end(memory);
                 return Err(Errno::ENOMEM);
             };

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::time::Duration;
@@ -45,6 +46,9 @@ pub enum Outcome {
 
 /// The result of a call: what it returns, or an error.
 pub type Result<T = u64> = core::result::Result<T, Errno>;
+
+/// The most bytes that a call takes for itself without asking for [room](Memory::check_room).
+pub(crate) const MAX_SMALL: usize = 64 * 1024;
 
 /// Stands for the result of a call that waits. Linux uses this number, too, and does not show it to programs.
 pub(crate) const WAITS: Errno = Errno::ERESTARTSYS;
@@ -102,6 +106,14 @@ impl<M: Machine> Caller<'_, M> {
         };
         if let Some(number) = self.own_number(call) {
             return Outcome::Return(number);
+        }
+        match self.system.calls_left.checked_sub(1) {
+            Some(left) => self.system.calls_left = left,
+            None => {
+                if let Err(error) = self.admit(call) {
+                    return Err(error).into();
+                }
+            }
         }
         let outcome = self.dispatch(call, arguments);
         if self.process.thread().waiting.is_some() {
@@ -216,9 +228,10 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Reads bytes of the process.
     pub fn read(&mut self, address: u64, length: usize) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(length).map_err(|_| Errno::ENOMEM)?;
-        bytes.resize(length, 0);
+        if length > MAX_SMALL {
+            self.system.memory.check_room(length)?;
+        }
+        let mut bytes = vec![0; length];
         let count = self.copy_from(address, &mut bytes);
         if count < length { Err(Errno::EFAULT) } else { Ok(bytes) }
     }

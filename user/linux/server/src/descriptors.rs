@@ -77,7 +77,7 @@ impl Description {
 /// All open files of an instance.
 #[derive(Debug, Default)]
 pub struct Descriptions {
-    all: Slab<Description>,
+    pub(crate) all: Slab<Description>,
 }
 
 impl Descriptions {
@@ -159,23 +159,22 @@ pub struct Descriptor {
 #[derive(Clone, Debug)]
 pub struct Descriptors {
     all: Vec<Option<Descriptor>>,
+    /// All numbers below are used.
+    first_free: u32,
     /// Number behind the highest that may be used.
     pub limit: u32,
 }
 
 impl Default for Descriptors {
     fn default() -> Descriptors {
-        Descriptors { all: Vec::new(), limit: MAX_DESCRIPTORS }
+        Descriptors { all: Vec::new(), first_free: 0, limit: MAX_DESCRIPTORS }
     }
 }
 
 impl Descriptors {
-    /// Returns the descriptors of a child, if there is memory for them.
-    pub fn copied(&self) -> Option<Descriptors> {
-        let mut all = Vec::new();
-        all.try_reserve_exact(self.all.len()).ok()?;
-        all.extend_from_slice(&self.all);
-        Some(Descriptors { all, limit: self.limit })
+    /// Returns how many bytes all descriptors take.
+    pub fn size(&self) -> usize {
+        size_of_val(&self.all[..])
     }
 
     /// Returns a descriptor.
@@ -187,14 +186,19 @@ impl Descriptors {
         self.all.get(number as u32 as usize).copied().flatten().ok_or(Errno::EBADF)
     }
 
-    /// Uses the lowest free number, which is not less than `from`.
+    /// Returns the lowest free number, which is not less than `from`.
     ///
     /// # Errors
     /// `EMFILE`
-    pub fn add(&mut self, descriptor: Descriptor, from: u32) -> Result<u32, Errno> {
-        let free = (from..self.limit).find(|number| self.get(u64::from(*number)).is_err()).ok_or(Errno::EMFILE)?;
-        self.set(free, Some(descriptor));
-        Ok(free)
+    pub fn free(&self, from: u32) -> Result<u32, Errno> {
+        let from = from.max(self.first_free);
+        (from..self.limit).find(|number| self.get(u64::from(*number)).is_err()).ok_or(Errno::EMFILE)
+    }
+
+    /// Returns how many bytes the descriptors take at most when a number is used, if they have to grow for it.
+    pub fn growth(&self, number: u32) -> Option<usize> {
+        let needed = number as usize + 1;
+        (needed > self.all.capacity()).then(|| 2 * needed * size_of::<Option<Descriptor>>())
     }
 
     /// Changes what a number means. Returns what it meant before.
@@ -203,7 +207,18 @@ impl Descriptors {
         if index >= self.all.len() && descriptor.is_some() {
             self.all.resize(index + 1, None);
         }
+        match descriptor {
+            Some(_) if number == self.first_free => self.first_free += 1,
+            None => self.first_free = self.first_free.min(number),
+            _ => {}
+        }
         core::mem::replace(self.all.get_mut(index)?, descriptor)
+    }
+
+    /// Returns the first descriptor from a number on, with its number.
+    pub fn next(&self, from: u32) -> Option<(u32, Descriptor)> {
+        let rest = self.all.get(from as usize..)?;
+        (from..).zip(rest).find_map(|(number, descriptor)| Some((number, (*descriptor)?)))
     }
 
     /// Returns all descriptors with their numbers.

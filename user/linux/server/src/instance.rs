@@ -124,7 +124,11 @@ impl<M: Machine> Instance<M> {
                     // SEGV_MAPERR, SEGV_ACCERR, BUS_ADRERR
                     Err(Denied::NoArea) => (number::SEGV, 1, address),
                     Err(Denied::NoRight) => (number::SEGV, 2, address),
-                    Err(Denied::BeyondEnd | Denied::NoMemory) => (number::BUS, 2, address),
+                    Err(Denied::BeyondEnd) => (number::BUS, 2, address),
+                    Err(Denied::NoMemory) => {
+                        let other = self.end_for(process);
+                        return if other { self.fault(thread, fault) } else { self.settle() };
+                    }
                 }
             }
             // ILL_ILLOPC

@@ -24,6 +24,7 @@ pub mod options;
 pub mod packed;
 pub mod process;
 pub mod processes;
+mod shortage;
 pub mod signals;
 pub mod spaces;
 pub mod specials;

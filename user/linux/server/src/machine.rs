@@ -11,7 +11,7 @@ use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use tench::abi::memory::{MAX_SCATTERED, MAX_SET, PAGE_SIZE, TABLE_ENTRIES, entry_bits};
 use tench::console::protocol::{Console, Mode};
-use tench::memory::{Made, Pages, free_slot, make, take_slot};
+use tench::memory::{Made, Pages, free_slot, make, reserve_heap, take_slot};
 use tench::sys::{Cap, CapAddress, Endpoint, MapFlags, Mapping, PageTable, Reply};
 use tench::time::Instant;
 use tench::{io, time};
@@ -206,6 +206,10 @@ fn run(kernel: &Kernel, pages: &[Page]) -> usize {
 impl Hardware for Kernel {
     type Root = Root;
     type Table = Table;
+
+    fn can_allocate(&mut self, bytes: usize) -> bool {
+        reserve_heap(bytes).is_ok()
+    }
 
     fn grow(&mut self, pages: u32) -> bool {
         if self.banks.len() == MAX_BANKS {

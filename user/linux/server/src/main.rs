@@ -20,7 +20,7 @@ use tench_linux::options::{Options, USAGE};
 use tench_linux::packed::{SEARCHED, from_root};
 use tench_linux::{Fault, Instance, Status, System};
 use tench_linux_files::{Errno, Last, Tree};
-use tench_linux_memory::Access;
+use tench_linux_memory::{Access, RESERVE};
 use tench_linux_packed::Packed;
 
 use machine::Kernel;
@@ -35,6 +35,8 @@ fn main() -> Result<(), String> {
         return Ok(());
     }
     let options = Options::parse(tench::args().skip(1))?;
+    // Whatever programs take: the personality's own memory is there before it is used.
+    tench::memory::serve_without_faults(RESERVE).map_err(|error| format!("what every instance needs: {error}"))?;
     let machine = Kernel::new().map_err(|error| format!("what every instance needs: {error}"))?;
     let mut system = System::new(machine).map_err(|error| problem("the first files", error))?;
     (system.traces, system.is_quiet) = (options.traces, options.is_quiet);

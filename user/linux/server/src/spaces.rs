@@ -35,7 +35,7 @@ impl<H: Hardware> Used<H> {
 /// Memory of all processes.
 #[derive(Debug)]
 pub struct Spaces<H: Hardware> {
-    all: Slab<Used<H>>,
+    pub(crate) all: Slab<Used<H>>,
 }
 
 impl<H: Hardware> Spaces<H> {
@@ -55,6 +55,17 @@ impl<H: Hardware> Spaces<H> {
     /// Panics if it has ended: whoever has its name is one of its users.
     pub fn get(&mut self, id: SpaceId) -> &mut Used<H> {
         match self.all.get_mut(id.0 as usize) {
+            Some(used) => used,
+            None => panic!("a memory ended before its process"),
+        }
+    }
+
+    /// Returns the memory of a process, to be read.
+    ///
+    /// # Panics
+    /// As [`get`](Self::get).
+    pub fn find(&self, id: SpaceId) -> &Used<H> {
+        match self.all.get(id.0 as usize) {
             Some(used) => used,
             None => panic!("a memory ended before its process"),
         }

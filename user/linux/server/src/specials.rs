@@ -106,7 +106,7 @@ impl Socket {
 /// All of them, by their numbers.
 #[derive(Debug, Default)]
 pub struct Specials {
-    all: Slab<Special>,
+    pub(crate) all: Slab<Special>,
 }
 
 impl Specials {

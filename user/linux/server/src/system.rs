@@ -98,6 +98,10 @@ pub struct System<M: Machine> {
     pub specials: Specials,
     /// A buffer through which calls copy.
     pub(crate) buffer: Vec<u8>,
+    /// Number of further calls before it is checked whether memory is short.
+    pub(crate) calls_left: u32,
+    /// Set if memory was short when that was checked last.
+    pub(crate) is_short: bool,
     /// Processes that wait, and for what.
     pub waiters: Waiters,
     /// Random bytes that stay as long as the instance, once somebody has asked for them.
@@ -132,6 +136,8 @@ impl<M: Machine> System<M> {
             settles: false,
             specials: Specials::default(),
             buffer: Vec::new(),
+            calls_left: 0,
+            is_short: false,
             waiters: Waiters::default(),
             start_identifier: None,
             signalled: VecDeque::new(),
@@ -234,7 +240,7 @@ impl<M: Machine> System<M> {
         } else if let Some(pipe) = self.tree.pipe_mut(node) {
             // There is room: input is asked for when the pipe is empty.
             let written = pipe.write(bytes);
-            debug_assert_eq!(written, Ok(bytes.len()));
+            debug_assert_eq!(written, bytes.len());
         }
         self.waiters.wake(Key::Readable(node));
     }

@@ -81,6 +81,11 @@ impl<R> Queue<R> {
         Queue { bytes: VecDeque::new(), segments: VecDeque::new(), charge: 0 }
     }
 
+    /// Returns how many bytes of memory the queue has taken.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.capacity() + self.segments.capacity() * size_of::<Segment<R>>()
+    }
+
     /// Adds bytes.
     ///
     /// # Errors

@@ -114,6 +114,8 @@ pub struct Sockets<R> {
     /// Number of bytes and rights in all queues.
     pub(crate) held_bytes: usize,
     pub(crate) held_rights: usize,
+    /// Set if a queue has taken more memory.
+    pub(crate) has_grown: bool,
 }
 
 impl<R> Sockets<R> {
@@ -131,7 +133,30 @@ impl<R> Sockets<R> {
             returned: Vec::new(),
             held_bytes: 0,
             held_rights: 0,
+            has_grown: false,
         }
+    }
+
+    /// Makes room for further sockets. `check` checks that there are so many bytes of memory.
+    ///
+    /// # Errors
+    /// Those of `check`.
+    pub fn prepare(&mut self, count: usize, check: impl FnOnce(usize) -> Result<(), Errno>) -> Result<(), Errno> {
+        let used = self.slots.len();
+        if self.slots.capacity() - used + self.free.len() >= count {
+            return Ok(());
+        }
+        let more = count.max(used);
+        check((used + more) * (size_of::<Socket<R>>() + size_of::<u32>()))?;
+        self.slots.reserve(more);
+        // A socket that goes needs no memory for that.
+        self.free.reserve(self.slots.capacity() - self.free.len());
+        Ok(())
+    }
+
+    /// Returns whether a queue has taken more memory since the last time.
+    pub const fn take_growth(&mut self) -> bool {
+        core::mem::replace(&mut self.has_grown, false)
     }
 
     /// Returns the number of sockets, with those that are closed but not forgotten.

@@ -211,7 +211,9 @@ impl<R> Sockets<R> {
     pub(crate) fn push_bytes(&mut self, to: u32, source: &mut Source<'_>, count: usize) -> Result<(), Errno> {
         self.check_limits(count, 0)?;
         let queue: &mut Queue<R> = &mut self.at_mut(to).queue;
+        let before = queue.size();
         queue.push_bytes(source, count)?;
+        self.has_grown |= self.at(to).queue.size() > before;
         self.held_bytes += count;
         Ok(())
     }

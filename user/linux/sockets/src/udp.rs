@@ -120,7 +120,9 @@ impl<R> Sockets<R> {
             rights: Vec::new(),
         };
         let queue = &mut self.at_mut(to).queue;
+        let before = queue.size();
         if queue.push(&mut Source::new(parts), segment, &mut Vec::new()).is_ok() {
+            self.has_grown |= self.at(to).queue.size() > before;
             self.held_bytes += length;
             self.tell(to, Event::Readable);
         }

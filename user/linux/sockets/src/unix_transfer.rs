@@ -70,7 +70,9 @@ impl<R> Sockets<R> {
         let is_told = is_told || other.is_embryo || message.states_credentials;
         let credentials = if is_told { message.credentials } else { Credentials::UNTOLD };
         let segment = Segment { length, charge, origin: Origin::Unix(from), credentials, rights: Vec::new() };
+        let before = self.at(to).queue.size();
         self.at_mut(to).queue.push(source, segment, rights)?;
+        self.has_grown |= self.at(to).queue.size() > before;
         self.held_bytes += length;
         self.held_rights += number;
         let own = self.at_mut(from);

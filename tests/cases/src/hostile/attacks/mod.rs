@@ -220,9 +220,19 @@ const PARTS: &[(&str, Part)] = &[
     ("keep-terminal", linux::keep_terminal),
 ];
 
-/// Runs all attacks, prints a line for each, and powers the machine off.
+/// Returns whether an attack is wanted: with `even` or `odd` every second one, so that two machines share them, with
+/// another word those whose names contain it.
+fn is_wanted(index: usize, name: &str) -> bool {
+    match tench::args().nth(2) {
+        None => true,
+        Some("even") => index.is_multiple_of(2),
+        Some("odd") => !index.is_multiple_of(2),
+        Some(part) => name.contains(part),
+    }
+}
+
+/// Runs the attacks that are wanted, prints a line for each, and powers the machine off.
 pub fn play() -> i32 {
-    let wanted = tench::args().nth(2);
     let (mut passed, mut failed) = (0, 0);
     let mut say = |name: &str, about: &str, outcome: Outcome| match outcome {
         Ok(()) => {
@@ -236,16 +246,19 @@ pub fn play() -> i32 {
     };
     match field::Field::new() {
         Ok(mut field) => {
-            let is_wanted = |name: &str| wanted.is_none_or(|wanted| name.contains(wanted));
             let has_several = field.has_several_cores();
-            for control in controls::CONTROLS.iter().filter(|control| is_wanted(control.name)) {
+            let controls = controls::CONTROLS.iter().enumerate();
+            for (_, control) in controls.filter(|(index, control)| is_wanted(*index, control.name)) {
                 if has_several || !control.needs_several {
                     say(control.name, control.about, control.play(&mut field));
                 }
             }
-            let attacks = ATTACKS.iter().copied().flatten().filter(|attack| is_wanted(attack.name));
-            let needs_several = |attack: &&Attack| matches!(attack.cores, Cores::Several | Cores::Second);
-            for attack in attacks.filter(|attack| has_several || !needs_several(attack)) {
+            let attacks = ATTACKS.iter().copied().flatten().enumerate();
+            let needs_several = |attack: &Attack| matches!(attack.cores, Cores::Several | Cores::Second);
+            for (_, attack) in attacks
+                .filter(|(index, attack)| is_wanted(*index, attack.name))
+                .filter(|(_, attack)| has_several || !needs_several(attack))
+            {
                 say(attack.name, attack.about, field.play(attack));
             }
             say("records", "what is remembered of processes that have ended has a limit", field.close());

@@ -1,6 +1,6 @@
 //! Accesses of a process: which page is at an address, and whether it may be read, written or executed.
 
-use super::{Entry, Space, Table, locate, set_rights};
+use super::{Entry, Space, TABLE_ROOM, Table, locate, set_rights};
 use crate::areas::{Area, Backing};
 use crate::{Hardware, Memory, PAGE_SIZE, Page, Rights};
 
@@ -123,6 +123,7 @@ impl<H: Hardware> Space<H> {
 
     pub(super) fn ensure_table(&mut self, memory: &mut Memory<H>, base: u64) -> Result<(), Denied> {
         if !self.tables.contains_key(&base) {
+            memory.check_room(TABLE_ROOM).map_err(|_| Denied::NoMemory)?;
             let hardware = memory.hardware.make_table(&mut self.root, base).map_err(|_| Denied::NoMemory)?;
             self.tables.insert(base, Table::new(hardware));
         }

@@ -1,9 +1,8 @@
 //! Areas that change their length or their place.
 
-use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{Denied, Entry, Space, entries_in, locate, set_rights};
+use super::{Denied, Entry, Space, TABLE_SIZE, entries_in, locate, set_rights};
 use crate::areas::Area;
 use crate::{Errno, Hardware, MapRequest, Memory, PAGE_SIZE, Page, Placement, Rights, round_up};
 
@@ -102,41 +101,52 @@ impl<H: Hardware> Space<H> {
             self.remove(memory, new..new + length);
             return Err(Errno::ENOMEM);
         }
-        let pages = self.take_pages(memory, moved);
+        self.move_entries(memory, moved, new);
         self.remove(memory, source);
-        for (offset, page) in pages {
-            self.put_page(new + offset, page);
-        }
         Ok(new)
     }
 
     /// Makes the tables for what is to move from a range to an address.
     fn ensure_tables(&mut self, memory: &mut Memory<H>, from: Range<u64>, to: u64) -> Result<(), Denied> {
-        let (first, _) = locate(from.start);
-        let mut bases = Vec::new();
-        for (base, table) in self.tables.range(first..from.end) {
-            let used = entries_in(*base, &from).filter(|index| table.entries[*index].is_some());
-            bases.extend(used.map(|index| locate(base + index as u64 * PAGE_SIZE - from.start + to).0));
-            bases.dedup();
+        let mut next = from.start;
+        while let Some(address) = self.next_entry(next..from.end) {
+            let (base, _) = locate(address - from.start + to);
+            self.ensure_table(memory, base)?;
+            // The next one that may belong into another table.
+            next = base + TABLE_SIZE - to + from.start;
         }
-        bases.into_iter().try_for_each(|base| self.ensure_table(memory, base))
+        Ok(())
     }
 
-    /// Takes the pages of entries in a range out of the address space, with their offsets.
-    fn take_pages(&mut self, memory: &mut Memory<H>, range: Range<u64>) -> Vec<(u64, Page)> {
-        let mut pages = Vec::new();
+    /// Returns the first address in a range of pages that has an entry.
+    fn next_entry(&self, range: Range<u64>) -> Option<u64> {
         let (first, _) = locate(range.start);
-        for (base, table) in self.tables.range_mut(first..range.end) {
-            let entries = entries_in(*base, &range);
-            set_rights(&mut memory.hardware, table, entries.clone(), Rights::empty());
+        if range.is_empty() {
+            return None;
+        }
+        self.tables.range(first..range.end).find_map(|(base, table)| {
+            let mut entries = entries_in(*base, &range);
+            let index = entries.find(|index| table.entries[*index].is_some())?;
+            Some(base + index as u64 * PAGE_SIZE)
+        })
+    }
+
+    /// Moves the entries in a range to an address, where there are tables for them and no entries.
+    fn move_entries(&mut self, memory: &mut Memory<H>, from: Range<u64>, to: u64) {
+        let mut next = from.start;
+        while let Some(address) = self.next_entry(next..from.end) {
+            let (base, _) = locate(address);
+            next = base + TABLE_SIZE;
+            let entries = entries_in(base, &from);
+            if let Some(table) = self.tables.get_mut(&base) {
+                set_rights(&mut memory.hardware, table, entries.clone(), Rights::empty());
+            }
             for index in entries {
-                if let Some(entry) = table.entries[index].take() {
-                    table.used -= 1;
-                    pages.push((base + index as u64 * PAGE_SIZE - range.start, entry.page));
+                if let Some(page) = self.tables.get_mut(&base).and_then(|table| table.take(index)) {
+                    self.put_page(base + index as u64 * PAGE_SIZE - from.start + to, page);
                 }
             }
         }
-        pages
     }
 
     /// Makes an entry for a page at an address where there is none, but a table. The next access maps it.

@@ -19,12 +19,21 @@ pub struct Machine {
     pub alive: usize,
     /// Number of further calls that succeed.
     pub calls: usize,
+    /// Says whether so many bytes can be allocated.
+    pub can_allocate: fn(usize) -> bool,
 }
 
 impl Machine {
     /// Returns memory on a machine with this number of pages.
     pub fn memory(limit: usize) -> Memory<Machine> {
-        let hardware = Machine { pages: Vec::new(), limit, tables: usize::MAX, alive: 0, calls: usize::MAX };
+        let hardware = Machine {
+            pages: Vec::new(),
+            limit,
+            tables: usize::MAX,
+            alive: 0,
+            calls: usize::MAX,
+            can_allocate: |_| true,
+        };
         Memory { pool: Pool::new(), objects: Objects::new(), hardware }
     }
 
@@ -37,6 +46,10 @@ impl Machine {
 impl Hardware for Machine {
     type Root = ();
     type Table = Table;
+
+    fn can_allocate(&mut self, bytes: usize) -> bool {
+        (self.can_allocate)(bytes)
+    }
 
     fn grow(&mut self, pages: u32) -> bool {
         let has_room = self.pages.len() + pages as usize <= self.limit;

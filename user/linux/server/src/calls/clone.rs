@@ -135,7 +135,8 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Makes a process, which inherits all that a child does.
     fn make_process(&mut self, id: u32, beginning: &Beginning) -> Result<()> {
-        let descriptors = self.process.descriptors.copied().ok_or(Errno::ENOMEM)?;
+        self.system.memory.check_room(self.process.descriptors.size())?;
+        let descriptors = self.process.descriptors.clone();
         let space = self.space_for_child(beginning.has(clone::VM))?;
         let thread = match self.make_thread(id, space, beginning) {
             Ok(thread) => thread,

@@ -4,7 +4,7 @@ use tench_linux_calls::numbers::{lock, open};
 use tench_linux_files::{Errno, Kind, Pipe};
 
 use crate::Machine;
-use crate::caller::{Caller, Result};
+use crate::caller::{Caller, MAX_SMALL, Result};
 use crate::descriptors::{DescriptionId, Descriptor, Place};
 
 /// A file may be longer than 2 GiB. Programs of 64 bits always get this flag.
@@ -72,9 +72,25 @@ impl<M: Machine> Caller<'_, M> {
         self.add_descriptor(Descriptor { description, closes_on_exec }, 0)
     }
 
+    /// Lets the lowest free number from `from` on mean something.
+    pub(super) fn use_free_number(&mut self, descriptor: Descriptor, from: u32) -> Result<u32> {
+        let number = self.process.descriptors.free(from)?;
+        self.prepare_number(number)?;
+        self.process.descriptors.set(number, Some(descriptor));
+        Ok(number)
+    }
+
+    /// Checks that there is memory for a number to mean something.
+    fn prepare_number(&mut self, number: u32) -> Result<()> {
+        match self.process.descriptors.growth(number) {
+            Some(bytes) if bytes > MAX_SMALL => self.system.memory.check_room(bytes),
+            _ => Ok(()),
+        }
+    }
+
     /// Adds a descriptor, or closes its open file.
     pub(crate) fn add_descriptor(&mut self, descriptor: Descriptor, from: u32) -> Result {
-        match self.process.descriptors.add(descriptor, from) {
+        match self.use_free_number(descriptor, from) {
             Ok(number) => Ok(number.into()),
             Err(error) => {
                 self.system.close(descriptor.description);
@@ -98,9 +114,10 @@ impl<M: Machine> Caller<'_, M> {
         if flags & !CLOSE_ON_EXEC != 0 || first > last {
             return Err(Errno::EINVAL);
         }
-        let numbers = self.process.descriptors.all().filter(|(number, _)| (first..=last).contains(number));
-        let numbers: alloc::vec::Vec<_> = numbers.collect();
-        for (number, descriptor) in numbers {
+        let mut next = first;
+        while let Some((number, descriptor)) = self.process.descriptors.next(next).filter(|(number, _)| *number <= last)
+        {
+            next = number + 1;
             if flags & CLOSE_ON_EXEC != 0 {
                 self.process.descriptors.set(number, Some(Descriptor { closes_on_exec: true, ..descriptor }));
             } else {
@@ -133,6 +150,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EBADF);
         }
         let description = self.descriptor(old)?;
+        self.prepare_number(new)?;
         self.system.descriptions.share(description);
         let closes_on_exec = flags & open::CLOEXEC != 0;
         if let Some(replaced) = self.process.descriptors.set(new, Some(Descriptor { description, closes_on_exec })) {

@@ -119,7 +119,13 @@ impl<M: Machine> Caller<'_, M> {
             states_credentials: outgoing.credentials.is_some(),
             flags: outgoing.flags,
         };
+        if self.system.is_short {
+            return Err(Errno::ENOBUFS);
+        }
         let result = self.system.sockets.send(socket.id, &[bytes], &sent, &mut outgoing.rights);
+        if self.system.sockets.take_growth() {
+            self.system.calls_left = 0;
+        }
         let may_wait = (own & open::NONBLOCK) == 0 && outgoing.flags & message::DONTWAIT == 0;
         self.socket_result(socket.id, result, may_wait, true)
     }
@@ -337,7 +343,7 @@ impl<M: Machine> Caller<'_, M> {
             let mut numbers = Vec::new();
             for (index, description) in received.rights.into_iter().enumerate() {
                 let descriptor = Descriptor { description, closes_on_exec };
-                match self.process.descriptors.add(descriptor, 0) {
+                match self.use_free_number(descriptor, 0) {
                     Ok(number) if index < fitting => numbers.push(number),
                     Ok(number) => {
                         self.process.descriptors.set(number, None);

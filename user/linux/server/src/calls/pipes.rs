@@ -34,8 +34,8 @@ impl<M: Machine> Caller<'_, M> {
     /// Gives the process descriptors for the ends of a pipe, and writes their numbers.
     fn add_ends(&mut self, ends: [DescriptionId; 2], closes_on_exec: bool, into: u64) -> Result {
         let [reader, writer] = ends.map(|description| Descriptor { description, closes_on_exec });
-        let first = self.process.descriptors.add(reader, 0)?;
-        let second = self.process.descriptors.add(writer, 0);
+        let first = self.use_free_number(reader, 0)?;
+        let second = self.use_free_number(writer, 0);
         let written = second.and_then(|second| self.write(into, &[first, second].map(u32::to_le_bytes).concat()));
         if written.is_err() {
             for number in [Some(first), second.ok()].into_iter().flatten() {
@@ -97,7 +97,10 @@ impl<M: Machine> Caller<'_, M> {
             }
             return Err(self.wait(&[Key::Writable(node)], None, Interruption::Restartable));
         }
-        let count = pipe.write(from)?;
+        if let Some(bytes) = pipe.growth(from.len()) {
+            self.system.memory.check_room(bytes)?;
+        }
+        let count = self.pipe(node)?.write(from);
         self.system.waiters.wake(Key::Readable(node));
         Ok(count)
     }

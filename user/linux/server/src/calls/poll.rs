@@ -33,6 +33,8 @@ mod event {
 
 /// Number of descriptors for which most calls wait at most.
 const FEW: usize = 8;
+/// Bytes that a record takes at most while the call is served, with what it waits for.
+const KEPT_FOR_EACH: usize = 128;
 /// Descriptors in a word of a set.
 const SET_WORD: usize = 64;
 
@@ -126,7 +128,7 @@ impl<M: Machine> Caller<'_, M> {
         let all = match few.get_mut(..count as usize * pollfd::SIZE) {
             Some(few) => few,
             None => {
-                many.try_reserve_exact(count as usize * pollfd::SIZE).map_err(|_| Errno::ENOMEM)?;
+                self.system.memory.check_room(count as usize * KEPT_FOR_EACH)?;
                 many.resize(count as usize * pollfd::SIZE, 0);
                 &mut many
             }

@@ -19,6 +19,10 @@ const MAX_STRING: usize = 128 * 1024;
 const MAX_LINE: usize = 256;
 /// The most scripts that name each other.
 const MAX_SCRIPTS: usize = 5;
+/// Bytes of strings that a call takes without asking for room.
+const FEW_STRINGS: usize = 64 * 1024;
+/// How often strings are there at most while a program is loaded, with what they take as vectors.
+const COPIES: usize = 6;
 /// Size of a pointer in bytes.
 const POINTER: usize = 8;
 
@@ -137,6 +141,10 @@ impl<M: Machine> Caller<'_, M> {
             if string == 0 {
                 return Ok(strings);
             }
+            let taken = MAX_STRINGS - *left;
+            if taken > FEW_STRINGS {
+                self.system.memory.check_room(COPIES * (taken + MAX_STRING))?;
+            }
             let string = self.read_string(string, MAX_STRING)?.ok_or(Errno::E2BIG)?;
             *left = left.checked_sub(string.len() + 1 + POINTER).ok_or(Errno::E2BIG)?;
             strings.push(string);
@@ -169,10 +177,12 @@ impl<M: Machine> Caller<'_, M> {
         self.process.program = program;
         self.process.signals.reset();
         self.process.thread_mut().signals.stack = Stack::NONE;
-        let closed = self.process.descriptors.all().filter(|(_, descriptor)| descriptor.closes_on_exec);
-        let closed: Vec<u32> = closed.map(|(number, _)| number).collect();
-        for number in closed {
-            self.close(number.into())?;
+        let mut next = 0;
+        while let Some((number, descriptor)) = self.process.descriptors.next(next) {
+            next = number + 1;
+            if descriptor.closes_on_exec {
+                self.close(number.into())?;
+            }
         }
         Ok(Outcome::Run { entry: image.entry, stack: image.stack })
     }

@@ -25,6 +25,11 @@ use crate::thread::State;
 /// Kinds of devices that exist.
 const DEVICES: [Device; 2] = [Device { major: 1, name: "mem" }, Device { major: 5, name: "/dev/console" }];
 
+/// Bytes that an area takes at most while the list of areas is made.
+const KEPT_FOR_AREA: usize = 512;
+/// Bytes that a file takes at most while the files of areas are found.
+const KEPT_FOR_FILE: usize = 64;
+
 /// Mounted file systems.
 const MOUNTS: [Mount<'_>; 3] = [
     Mount {
@@ -183,7 +188,12 @@ impl<M: Machine> Caller<'_, M> {
             Entry::Stat => Ok(self.described(owner, thread)?.stat()),
             Entry::Sizes => Ok(self.described(owner, thread)?.statm()),
             Entry::Status => Ok(self.described(owner, thread)?.status()),
-            Entry::Maps => Ok(self.maps(owner)),
+            Entry::Maps => {
+                let areas = self.system.spaces.find(process.space).space.areas().count();
+                let files = self.system.memory.objects.count();
+                self.system.memory.check_room(areas * KEPT_FOR_AREA + files * KEPT_FOR_FILE)?;
+                Ok(self.maps(owner))
+            }
             _ => Err(Errno::EINVAL),
         }
     }

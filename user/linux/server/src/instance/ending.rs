@@ -155,8 +155,9 @@ impl<M: Machine> Instance<M> {
             self.processes.remove_thread(thread.id);
             system.end_machine(process, thread.machine);
         }
-        let descriptors: Vec<_> = process.descriptors.all().collect();
-        for (number, descriptor) in descriptors {
+        let mut next = 0;
+        while let Some((number, descriptor)) = process.descriptors.next(next) {
+            next = number + 1;
             process.descriptors.set(number, None);
             system.close_descriptor(process.id, descriptor.description);
         }

@@ -35,7 +35,8 @@ impl<M: Machine> Instance<M> {
         }
     }
 
-    fn kill(&mut self, id: u32) {
+    /// Ends a process, as its signal does that nobody handles.
+    pub(crate) fn kill(&mut self, id: u32) {
         if let Some(process) = self.processes.take(id) {
             self.end(process, Status::Killed(number::KILL));
         }

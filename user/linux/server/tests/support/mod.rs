@@ -89,6 +89,9 @@ impl Hardware for Console {
     type Root = ();
     type Table = machine::Table;
 
+    fn can_allocate(&mut self, bytes: usize) -> bool {
+        self.machine.can_allocate(bytes)
+    }
     fn grow(&mut self, pages: u32) -> bool {
         self.machine.grow(pages)
     }
@@ -227,6 +230,11 @@ impl Machine for Console {
 }
 
 impl Console {
+    /// Lets a function say how much memory there is for the personality itself.
+    pub fn set_can_allocate(&mut self, function: fn(usize) -> bool) {
+        self.machine.can_allocate = function;
+    }
+
     /// Returns the number of address spaces and tables that exist.
     pub fn alive(&self) -> usize {
         self.machine.alive

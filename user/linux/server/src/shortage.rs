@@ -1,0 +1,165 @@
+//! What happens when memory is short. Calls that would make something fail with `ENOMEM`; if that is not enough, or a
+//! process touches memory that it has and no page is left, the process with the most pages ends.
+//!
+//! The personality's own memory has a [reserve](tench_linux_memory::RESERVE), from which calls take what is small.
+//! Every so often it is checked that the reserve is there; as long as it is not, each call is checked. Whatever is not
+//! small asks for room first.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+
+use tench_linux_calls::Sysno;
+use tench_linux_files::Errno;
+use tench_linux_memory::{RESERVE, prepare};
+
+use crate::caller::{Caller, Result};
+use crate::instance::Instance;
+use crate::process::Process;
+use crate::processes::Processes;
+use crate::signals::{Info, number};
+use crate::{Machine, System};
+
+/// Number of calls between two checks.
+const CALLS: u32 = 32;
+/// Number of entries for which tables have room at each check: more than calls add until the next one.
+const ENTRIES: usize = 8 * CALLS as usize;
+/// Bytes of the reserve that are left at least. With less, a process ends.
+const LEAST: usize = RESERVE / 4;
+/// The score of a process that must not end.
+const SPARED: i16 = -1000;
+
+/// Returns whether a call makes something that stays, or needs much memory while it is served.
+const fn makes_something(call: Sysno) -> bool {
+    matches!(
+        call,
+        Sysno::accept
+            | Sysno::accept4
+            | Sysno::bind
+            | Sysno::brk
+            | Sysno::clone
+            | Sysno::connect
+            | Sysno::dup
+            | Sysno::dup3
+            | Sysno::epoll_create1
+            | Sysno::epoll_ctl
+            | Sysno::eventfd2
+            | Sysno::execve
+            | Sysno::fallocate
+            | Sysno::fcntl
+            | Sysno::flock
+            | Sysno::getdents64
+            | Sysno::linkat
+            | Sysno::listen
+            | Sysno::mkdirat
+            | Sysno::mknodat
+            | Sysno::mmap
+            | Sysno::mprotect
+            | Sysno::mremap
+            | Sysno::openat
+            | Sysno::pipe2
+            | Sysno::renameat
+            | Sysno::renameat2
+            | Sysno::sendmmsg
+            | Sysno::sendmsg
+            | Sysno::sendto
+            | Sysno::signalfd4
+            | Sysno::socket
+            | Sysno::socketpair
+            | Sysno::symlinkat
+            | Sysno::timer_create
+            | Sysno::timerfd_create
+    )
+}
+
+impl<M: Machine> System<M> {
+    /// Makes room for what the next calls add. Fails with `ENOMEM` if there is no memory for it.
+    fn renew(&mut self) -> Result<()> {
+        let System { memory, tree, descriptions, specials, spaces, sockets, .. } = self;
+        memory.prepare_objects(ENTRIES)?;
+        tree.prepare(memory, ENTRIES)?;
+        prepare(&mut descriptions.all, ENTRIES, |bytes| memory.check_room(bytes))?;
+        prepare(&mut specials.all, ENTRIES, |bytes| memory.check_room(bytes))?;
+        prepare(&mut spaces.all, ENTRIES, |bytes| memory.check_room(bytes))?;
+        sockets.prepare(ENTRIES, |bytes| memory.check_room(bytes))?;
+        memory.check_room(0)?;
+        self.calls_left = CALLS;
+        Ok(())
+    }
+
+    /// Returns how many pages' worth a process is, if memory is short and one has to end; nothing if it may not end.
+    fn worth(&self, process: &Process<M>) -> Option<i64> {
+        if process.has_ended() || process.score_adjustment <= SPARED {
+            return None;
+        }
+        let pages = self.spaces.find(process.space).space.resident() as i64;
+        Some(pages + i64::from(process.score_adjustment) * self.memory.pool.total() as i64 / 1000)
+    }
+
+    /// Returns the process that ends if memory is short: the one that is worth the most.
+    fn victim(&self, own: &Process<M>, others: &Processes<M>) -> Option<u32> {
+        let all = others.iter().chain([own]);
+        all.filter_map(|process| Some((self.worth(process)?, process.id))).max().map(|(_, id)| id)
+    }
+
+    /// Tells whoever runs the instance that a process ends.
+    fn report_victim(&mut self, process: &Process<M>) {
+        let name = process.name_of(process.id);
+        let name = String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or_default());
+        let line = format!("linux: memory is short: {name} (pid {}) is killed", process.id);
+        self.memory.hardware.report(&line);
+    }
+}
+
+impl<M: Machine> Caller<'_, M> {
+    /// Checks that there is memory for what a call may make.
+    ///
+    /// # Errors
+    /// `ENOMEM`
+    #[cold]
+    pub(crate) fn admit(&mut self, call: Sysno) -> Result<()> {
+        self.system.is_short = self.system.renew().is_err();
+        if !self.system.is_short {
+            return Ok(());
+        }
+        if !self.system.memory.hardware.can_allocate(LEAST) {
+            self.end_victim();
+        }
+        if makes_something(call) { Err(Errno::ENOMEM) } else { Ok(()) }
+    }
+
+    /// Ends the process that is worth the most when the call is over, unless one does already.
+    fn end_victim(&mut self) {
+        let Caller { system, process, others } = self;
+        let Some(id) = system.victim(process, others) else { return };
+        let victim = if process.id == id { Some(&mut **process) } else { others.get(id) };
+        if let Some(victim) = victim.filter(|victim| !victim.is_killed()) {
+            system.report_victim(victim);
+            system.send(victim, Info::from_system(number::KILL));
+        }
+    }
+}
+
+impl<M: Machine> Instance<M> {
+    /// Ends the process that is worth the most, since there is no page for one whose fault is being served. Returns
+    /// whether it was another one, whose pages are free now.
+    pub(crate) fn end_for(&mut self, mut process: Box<Process<M>>) -> bool {
+        let own = process.id;
+        match self.system.victim(&process, &self.processes) {
+            Some(id) if id != own => {
+                self.processes.put(process);
+                if let Some(victim) = self.processes.find(id) {
+                    self.system.report_victim(victim);
+                }
+                self.kill(id);
+                true
+            }
+            _ => {
+                self.system.report_victim(&process);
+                self.system.send(&mut process, Info::from_system(number::KILL));
+                self.processes.put(process);
+                false
+            }
+        }
+    }
+}
