@@ -254,8 +254,9 @@ static void directories(number own) {
     call(CHDIR, (number) "/", 0, 0, 0, 0, 0);
     static const char *const files[] = {
         "/proc", "/proc/self", "/proc/1", "/proc/1/fd", "/proc/1/fdinfo", "/proc/1/task", "/proc/1/environ",
-        "/proc/1/auxv", "/proc/1/status", "/proc/1/comm", "/proc/1/maps", "/proc/1/exe", "/proc/1/oom_score_adj",
-        "/proc/cpuinfo", "/proc/mounts", "/proc/sys", "/proc/sys/kernel/ostype", "/sys", "/sys/devices/system/cpu/online",
+        "/proc/1/auxv", "/proc/1/status", "/proc/1/comm", "/proc/1/maps", "/proc/1/smaps",
+        "/proc/1/smaps_rollup", "/proc/1/exe", "/proc/1/oom_score_adj", "/proc/cpuinfo",
+        "/proc/mounts", "/proc/sys", "/proc/sys/kernel/ostype", "/sys", "/sys/devices/system/cpu/online",
     };
     for (size i = 0; i < sizeof files / sizeof *files; i++)
         show(files[i], mode(files[i], 0x100));
@@ -285,6 +286,107 @@ static void maps(void) {
         }
 }
 
+/* Returns the line behind the one in which a position lies. */
+static const char *next_line(const char *at) {
+    while (*at && *at++ != '\n')
+        ;
+    return at;
+}
+
+/* Reads smaps, and returns where an address's area is described there. */
+static const char *find_use(const void *address) {
+    read("/proc/self/smaps");
+    for (const char *at = text; *at; at = next_line(at)) {
+        size start = 0, end = 0;
+        const char *from = at;
+        for (size *value = &start; *from != ' ' && *from != ':'; from++)
+            if (*from == '-')
+                value = &end;
+            else
+                *value = *value * 16 + (*from <= '9' ? *from - '0' : *from - 'a' + 10);
+        if (*from == ' ' && start <= (size)address && (size)address < end)
+            return next_line(at);
+    }
+    return "";
+}
+
+/* Prints what smaps says of an address's area: the lines whose names begin so, or all but what was touched lately. */
+static void show_use(const char *what, const void *address, const char *name) {
+    print(what);
+    print("\n");
+    for (const char *at = find_use(address); *at && *at >= 'A'; at = next_line(at)) {
+        if (equal(at, name, length(name)) && !equal(at, "Referenced", 10))
+            call(WRITE, 1, (number)at, next_line(at) - at, 0, 0, 0);
+        if (equal(at, "VmFlags", 7))
+            break;
+    }
+}
+
+/* Returns pages with room around them, so that they are an area of their own. */
+static char *lone_pages(number count) {
+    char *at = (char *)call(MMAP, 0, (count + 2) * 4096, 0, PRIVATE | ANONYMOUS, -1, 0);
+    call(MPROTECT, (number)at + 4096, count * 4096, PROT_READ | PROT_WRITE, 0, 0, 0);
+    return at + 4096;
+}
+
+/* Returns what a line of smaps_rollup says. */
+static number sum(const char *name) {
+    read("/proc/self/smaps_rollup");
+    for (const char *at = text; *at; at = next_line(at))
+        if (equal(at, name, length(name))) {
+            while (*at && (*at < '0' || *at > '9'))
+                at++;
+            return to_number(at);
+        }
+    return -1;
+}
+
+static void uses(void) {
+    volatile char *own = lone_pages(4);
+    own[0] = own[4096] = 1;
+    show_use("own pages", (char *)own, "");
+    number child = fork();
+    if (child == 0) {
+        show_use("pages that two processes have", (char *)own, "");
+        own[0] = 2;
+        show_use("one written", (char *)own, "");
+        exit(0);
+    }
+    wait_for(child, 0);
+    show_use("afterwards", (char *)own, "");
+    number all = sum("Rss"), anonymous = sum("Anonymous"), in_memory = sum("Pss_Shmem");
+    number file = open("/tmp/mapped", RDWR | CREAT | TRUNC);
+    call(WRITE, file, (number)text, 3 * 4096, 0, 0, 0);
+    volatile char *copy = (char *)call(MMAP, 0, 3 * 4096, PROT_READ | PROT_WRITE, PRIVATE, file, 0);
+    copy[4096] = 1;
+    show_use("a file's copy", (char *)copy, "Anonymous");
+    show_use("its flags", (char *)copy, "VmFlags");
+    volatile char *same = (char *)call(MMAP, 0, 3 * 4096, PROT_READ | PROT_WRITE, SHARED, file, 0);
+    same[0] = 1;
+    show_use("a file", (char *)same, "VmFlags");
+    close(file);
+    file = open("/tmp/mapped", RDONLY);
+    show_use("a file to read", (char *)call(MMAP, 0, 4096, PROT_READ, SHARED, file, 0), "VmFlags");
+    close(file);
+    volatile char *shared = (char *)call(MMAP, 0, 4096, PROT_READ | PROT_WRITE, SHARED | ANONYMOUS, -1, 0);
+    *shared = 1;
+    show_use("shared memory", (char *)shared, "");
+    show("sum", sum("Rss") >= all + 12 && sum("Anonymous") >= anonymous + 4 && sum("Pss_Shmem") >= in_memory + 8);
+    show_use("code", (void *)uses, "VmFlags");
+    show_use("stack", &file, "VmFlags");
+    show("sums", read("/proc/self/smaps_rollup") > 0);
+    const char *at = text;
+    while (*at && *at != ' ')
+        at++;
+    call(WRITE, 1, (number)at, 22, 0, 0, 0);
+    show(" as wide", next_line(text) - text == 82);
+    const char *rest = next_line(text);
+    memcpy(text, rest, length(rest) + 1);
+    print_names();
+    show("a thread's are the same", read("/proc/thread-self/smaps_rollup") > 0);
+    call(UNLINKAT, AT_FDCWD, (number) "/tmp/mapped", 0, 0, 0, 0);
+}
+
 static void ended(void) {
     number child = fork();
     if (child == 0) {
@@ -303,6 +405,8 @@ static void ended(void) {
     show("its arguments", read(join("/proc/", decimal(child), "/cmdline")));
     show("its program", readlink(join("/proc/", decimal(child), "/exe")));
     show("its maps", read(join("/proc/", decimal(child), "/maps")));
+    show("what they use", read(join("/proc/", decimal(child), "/smaps")));
+    show("the sum", read(join("/proc/", decimal(child), "/smaps_rollup")));
     wait_for(child, 0);
     show("gone", read(join("/proc/", decimal(child), "/stat")));
     show("its open file", call(PREAD64, file, (number)text, 10, 0, 0, 0));
@@ -373,6 +477,7 @@ int program(number count, char **own) {
     descriptors();
     directories(id);
     maps();
+    uses();
     ended();
     changes();
     settings();

@@ -8,7 +8,7 @@ mod usage;
 
 pub use access::{Access, Denied};
 pub use remap::Move;
-pub use usage::Usage;
+pub use usage::{Kind, Resident, Usage};
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

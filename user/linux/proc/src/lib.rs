@@ -14,6 +14,7 @@ mod limits;
 mod maps;
 mod mounts;
 mod process;
+mod smaps;
 mod system;
 mod text;
 
@@ -21,5 +22,6 @@ pub use limits::{Limit, limits};
 pub use maps::{Map, maps};
 pub use mounts::{Mount, mount_information, mounts};
 pub use process::{Layout, Memory, Process, Signals, State, Times};
+pub use smaps::{Owner, Page, Residence, Use, smaps, smaps_rollup};
 pub use system::{Device, Processor, System, devices, file_systems, swaps};
 pub use text::identifier;

@@ -31,10 +31,18 @@ pub struct Map {
 pub fn maps(maps: &[Map]) -> Vec<u8> {
     let mut text = Text::default();
     for map in maps {
-        let begin = text.0.len();
+        text.add_map(map);
+    }
+    text.0
+}
+
+impl Text {
+    /// Adds the line of an area.
+    pub(crate) fn add_map(&mut self, map: &Map) {
+        let begin = self.0.len();
         let flag = |set: bool, letter: char| if set { letter } else { '-' };
         let [read, write, execute] = map.rights;
-        text.add(format_args!(
+        self.add(format_args!(
             "{:08x}-{:08x} {}{}{}{} {:08x} {:02x}:{:02x} {} ",
             map.range.start,
             map.range.end,
@@ -48,11 +56,10 @@ pub fn maps(maps: &[Map]) -> Vec<u8> {
             map.inode,
         ));
         if !map.name.is_empty() {
-            let end = text.0.len().max(begin + NAME);
-            text.0.resize(end, b' ');
-            text.add_escaped(&map.name, b"\n");
+            let end = self.0.len().max(begin + NAME);
+            self.0.resize(end, b' ');
+            self.add_escaped(&map.name, b"\n");
         }
-        text.0.push(b'\n');
+        self.0.push(b'\n');
     }
-    text.0
 }

@@ -9,8 +9,8 @@ use procfs_core::process::{
 };
 use procfs_core::{CpuInfo, FromRead, LoadAverage, Meminfo, MountEntry, Uptime};
 use tench_linux_proc::{
-    Device, Layout, Limit, Map, Memory, Mount, Process, Processor, Signals, State, System, Times, devices,
-    file_systems, identifier, limits, maps, mount_information, mounts, swaps,
+    Device, Layout, Limit, Map, Memory, Mount, Owner, Page, Process, Processor, Residence, Signals, State, System,
+    Times, Use, devices, file_systems, identifier, limits, maps, mount_information, mounts, smaps, smaps_rollup, swaps,
 };
 
 fn parsed<T: FromRead>(text: &[u8]) -> T {
@@ -226,6 +226,86 @@ fn maps_say_what_they_are_given() {
     assert_eq!(read[0].pathname, MMapPath::Path("/bin/a\\012b".into()));
     assert_eq!(read[1].perms, MMPermissions::READ | MMPermissions::WRITE | MMPermissions::SHARED);
     assert_eq!((&read[1].pathname, &read[2].pathname), (&MMapPath::Stack, &MMapPath::Anonymous));
+}
+
+/// Returns an area with pages of processes, of a file on a disk, and of memory that is shared.
+fn used(start: u64, pages: &[(Owner, bool, u32)]) -> Use {
+    let mut sum = Residence::default();
+    for (owner, is_dirty, places) in pages {
+        sum.add(Page { owner: *owner, is_dirty: *is_dirty, places: *places });
+    }
+    Use {
+        map: Map {
+            range: start..start + 0x8000,
+            rights: [true, true, false],
+            is_shared: false,
+            offset: 0,
+            device: (0, 0),
+            inode: 0,
+            name: Vec::new(),
+        },
+        allowed: [true; 3],
+        grows: false,
+        pages: sum,
+    }
+}
+
+#[test]
+fn smaps_are_those_of_linux_to_the_byte() {
+    let own = used(0x40_0000, &[(Owner::Process, true, 1), (Owner::Process, true, 2)]);
+    let text = String::from_utf8(smaps(std::slice::from_ref(&own))).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    assert_eq!(format!("{first}\n").into_bytes(), maps(&[own.map]));
+    // A program of tests/linux has printed what Linux 6.1 says of such an area of four pages, without one line.
+    let recorded = include_str!("../../../../tests/linux/golden/proc.txt");
+    let (_, recorded) = recorded.split_once("one written\n").unwrap();
+    let (recorded, _) = recorded.split_once("afterwards\n").unwrap();
+    // The recording has no blanks at ends of lines.
+    let recorded =
+        recorded.replace("Size:                 16 kB", "Size:                 32 kB").replace("ac\n", "ac \n");
+    let without: String = rest.split_inclusive('\n').filter(|line| !line.starts_with("Referenced:")).collect();
+    assert_eq!(without, recorded);
+    assert!(rest.contains("Private_Dirty:         4 kB\nReferenced:            8 kB\nAnonymous:             8 kB\n"));
+}
+
+#[test]
+fn smaps_say_of_pages_whose_they_are() {
+    let file = (Owner::File, false, 1);
+    let shared = (Owner::Memory, true, 3);
+    let all = [
+        used(0x40_0000, &[file, (Owner::File, false, 4), (Owner::Process, true, 1)]),
+        Use { grows: true, ..used(0x7f_0000, &[shared, shared]) },
+    ];
+    let areas: MemoryMaps = parsed(&smaps(&all));
+    let sizes: Vec<_> = areas.iter().map(|area| &area.extension.map).collect();
+    let of = |index: usize, name: &str| sizes[index][name] / 1024;
+    assert_eq!(["Size", "Rss", "Pss", "Pss_Dirty"].map(|name| of(0, name)), [32, 12, 9, 4]);
+    assert_eq!(["Shared_Clean", "Shared_Dirty"].map(|name| of(0, name)), [4, 0]);
+    assert_eq!(["Private_Clean", "Private_Dirty", "Anonymous"].map(|name| of(0, name)), [4, 4, 4]);
+    // A third of two pages, rounded down once.
+    assert_eq!(["Rss", "Pss", "Pss_Dirty", "Shared_Dirty"].map(|name| of(1, name)), [8, 2, 2, 8]);
+    let flags = |one: Use| {
+        let text = String::from_utf8(smaps(&[one])).unwrap();
+        text.lines().last().unwrap().to_owned()
+    };
+    assert_eq!(flags(all[1].clone()), "VmFlags: rd wr mr mw me gd ac ");
+    let mut to_read = used(0, &[]);
+    (to_read.map.rights, to_read.map.is_shared, to_read.allowed) = ([true, false, false], true, [true, false, true]);
+    assert_eq!(flags(to_read.clone()), "VmFlags: rd mr me ms ");
+    to_read.allowed = [true; 3];
+    assert_eq!(flags(to_read), "VmFlags: rd sh mr mw me ms ");
+    let text = smaps_rollup(&all);
+    assert!(text.starts_with(b"00400000-007f8000 ---p 00000000 00:00 0 "));
+    let sums: MemoryMaps = parsed(&text);
+    let sums = &sums.0[0].extension.map;
+    let of = |name: &str| sums[name] / 1024;
+    assert_eq!(["Rss", "Pss", "Pss_Anon", "Pss_File", "Pss_Shmem"].map(of), [20, 11, 4, 5, 2]);
+    assert_eq!(["Shared_Clean", "Shared_Dirty", "Private_Clean", "Private_Dirty"].map(of), [4, 8, 4, 4]);
+    assert!(!smaps(&all).windows(9).any(|part| part == b"Pss_Anon:"), "only the sums have that");
+    let (own, mine) = (names(&own("/proc/self/smaps_rollup")), names(&text));
+    let theirs: Vec<String> = own.into_iter().filter(|name| mine.contains(name)).collect();
+    let both: Vec<String> = mine.into_iter().filter(|name| theirs.contains(name)).collect();
+    assert!(both == theirs && both.len() > 18, "names and their order: {both:?}");
 }
 
 fn system() -> System {

@@ -3,6 +3,7 @@
 use core::ops::Range;
 
 use super::{Space, entries_in, locate};
+use crate::areas::Area;
 use crate::{Backing, Hardware, Memory, PAGE_SIZE};
 
 /// Pages that a range of addresses uses.
@@ -16,24 +17,58 @@ pub struct Usage {
     pub shared: u64,
 }
 
+/// To whom a page belongs that an area has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// To the process, and to those that have it from a fork.
+    Anonymous,
+    /// To an object that is mapped in private.
+    File,
+    /// To an object that is shared.
+    Shared,
+}
+
+/// A page that an area has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resident {
+    /// To whom it belongs.
+    pub kind: Kind,
+    /// In how many places of address spaces it is, this one included.
+    pub places: u32,
+}
+
 impl<H: Hardware> Space<H> {
     /// Returns how many pages all areas use.
     pub fn usage(&self, memory: &Memory<H>) -> Usage {
         let mut usage = Usage::default();
         for (start, area) in self.areas.iter() {
-            for (address, page) in self.entries(start..area.end) {
-                let object_page = match area.backing {
-                    Backing::Anonymous => None,
-                    Backing::Object(id, first) => memory.objects.get(id).page((first + (address - start)) / PAGE_SIZE),
-                };
-                match object_page {
-                    Some(own) if own == page && area.shared => usage.shared += 1,
-                    Some(own) if own == page => usage.file += 1,
-                    _ => usage.anonymous += 1,
+            for page in self.residents(memory, start, area) {
+                match page.kind {
+                    Kind::Anonymous => usage.anonymous += 1,
+                    Kind::File => usage.file += 1,
+                    Kind::Shared => usage.shared += 1,
                 }
             }
         }
         usage
+    }
+
+    /// Returns the pages of an area that begins at an address.
+    pub fn residents(&self, memory: &Memory<H>, start: u64, area: &Area) -> impl Iterator<Item = Resident> {
+        let (end, backing, shared) = (area.end, area.backing, area.shared);
+        self.entries(start..end).map(move |(address, page)| {
+            let object_page = match backing {
+                Backing::Anonymous => None,
+                Backing::Object(id, first) => memory.objects.get(id).page((first + (address - start)) / PAGE_SIZE),
+            };
+            let users = memory.pool.users(page);
+            match (object_page == Some(page), shared) {
+                (false, _) => Resident { kind: Kind::Anonymous, places: users },
+                // The object is a user, too.
+                (true, false) => Resident { kind: Kind::File, places: users - 1 },
+                (true, true) => Resident { kind: Kind::Shared, places: users - 1 },
+            }
+        })
     }
 
     /// Returns the number of tables of the lowest level.

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use tench_linux_calls::numbers::open;
 use tench_linux_files::{Errno, NodeId, Pipe, Tree};
 use tench_linux_proc::{
-    Device, Mount, Processor, System as Facts, devices, file_systems, identifier, mount_information, mounts, swaps,
+    Device, Mount, Processor, System as Facts, devices, file_systems, identifier, maps, mount_information, mounts,
+    smaps, smaps_rollup, swaps,
 };
 
 use super::fixed::{FIXED, File, Made};
@@ -20,13 +21,18 @@ use crate::descriptors::{Contents, DescriptionId};
 use crate::exec::FEATURES;
 use crate::process::{Process, trimmed};
 use crate::processes::Processes;
+use crate::spaces::SpaceId;
 use crate::thread::State;
 
 /// Kinds of devices that exist.
 const DEVICES: [Device; 2] = [Device { major: 1, name: "mem" }, Device { major: 5, name: "/dev/console" }];
 
-/// Bytes that an area takes at most while the list of areas is made.
-const KEPT_FOR_AREA: usize = 512;
+/// Bytes that an area takes at most while the list of areas is made, without the lines about it.
+const KEPT_FOR_AREA: usize = 384;
+/// Bytes that a line about an area takes at most, with room for what comes.
+const KEPT_FOR_LINE: usize = 128;
+/// Number of lines that say how much of an area is used.
+const LINES_OF_USE: usize = 24;
 /// Bytes that a file takes at most while the files of areas are found.
 const KEPT_FOR_FILE: usize = 64;
 
@@ -189,13 +195,28 @@ impl<M: Machine> Caller<'_, M> {
             Entry::Sizes => Ok(self.described(owner, thread)?.statm()),
             Entry::Status => Ok(self.described(owner, thread)?.status()),
             Entry::Maps => {
-                let areas = self.system.spaces.find(process.space).space.areas().count();
-                let files = self.system.memory.objects.count();
-                self.system.memory.check_room(areas * KEPT_FOR_AREA + files * KEPT_FOR_FILE)?;
-                Ok(self.maps(owner))
+                let space = process.space;
+                self.check_room_for_areas(space, 1)?;
+                Ok(maps(&self.maps(owner)))
             }
+            Entry::Uses => {
+                let space = process.space;
+                self.check_room_for_areas(space, LINES_OF_USE)?;
+                Ok(smaps(&self.uses(owner)))
+            }
+            Entry::UseOfAll => match self.uses(owner) {
+                uses if uses.is_empty() => Err(Errno::ESRCH),
+                uses => Ok(smaps_rollup(&uses)),
+            },
             _ => Err(Errno::EINVAL),
         }
+    }
+
+    /// Checks that there is memory for so many lines about each area of a process.
+    fn check_room_for_areas(&mut self, space: SpaceId, lines: usize) -> Result<()> {
+        let areas = self.system.spaces.find(space).space.areas().count();
+        let files = self.system.memory.objects.count();
+        self.system.memory.check_room(areas * (KEPT_FOR_AREA + lines * KEPT_FOR_LINE) + files * KEPT_FOR_FILE)
     }
 
     fn descriptor_facts(&self, owner: Owner, number: u32) -> Result<Vec<u8>> {

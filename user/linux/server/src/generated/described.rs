@@ -5,8 +5,10 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use tench_linux_files::{Errno, NodeId, Tree};
-use tench_linux_memory::{Backing, Memory as Pages, ObjectId, PAGE_SIZE, Rights, Space};
-use tench_linux_proc::{Layout, Map, Memory, Process as Described, Signals, State, Times};
+use tench_linux_memory::{Backing, Kind, Memory as Pages, ObjectId, PAGE_SIZE, Rights, Space};
+use tench_linux_proc::{
+    Layout, Map, Memory, Owner as PageOwner, Page, Process as Described, Residence, Signals, State, Times, Use,
+};
 
 use super::Owner;
 use super::view::{Viewer, threads};
@@ -147,7 +149,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Returns the areas of a process.
-    pub(super) fn maps(&mut self, owner: Owner) -> Vec<u8> {
+    pub(super) fn maps(&mut self, owner: Owner) -> Vec<Map> {
         let areas = self
             .with_space(owner, |_, space| space.areas().iter().map(|(start, area)| (start, *area)).collect::<Vec<_>>());
         let (areas, names, heap) = (areas.unwrap_or_default(), self.files_by_object(), self.heap(owner));
@@ -161,12 +163,12 @@ impl<M: Machine> Caller<'_, M> {
             })
             .collect();
         let paths = self.system.tree.paths_of(&wanted);
-        let maps: Vec<Map> = areas
+        areas
             .into_iter()
             .map(|(start, area)| {
                 let mut map = Map {
                     range: start..area.end,
-                    rights: [Rights::READ, Rights::WRITE, Rights::EXECUTE].map(|right| area.rights.contains(right)),
+                    rights: flags(area.rights),
                     is_shared: area.shared,
                     offset: 0,
                     device: (0, 0),
@@ -190,14 +192,42 @@ impl<M: Machine> Caller<'_, M> {
                 }
                 map
             })
-            .collect();
-        tench_linux_proc::maps(&maps)
+            .collect()
+    }
+
+    /// Returns what the areas of a process use.
+    pub(super) fn uses(&mut self, owner: Owner) -> Vec<Use> {
+        let (maps, trampoline) = (self.maps(owner), self.system.trampoline);
+        let uses = self.with_space(owner, |memory, space| {
+            let areas = space.areas().iter().zip(maps);
+            let uses = areas.map(|((start, area), map)| {
+                // All files are in memory, and dirty is what is nowhere else: all but the code of the personality.
+                let is_dirty = area.backing != Backing::Object(trampoline, 0);
+                let mut pages = Residence::default();
+                for page in space.residents(memory, start, area) {
+                    let owner = match page.kind {
+                        Kind::Anonymous => PageOwner::Process,
+                        _ if is_dirty => PageOwner::Memory,
+                        _ => PageOwner::File,
+                    };
+                    pages.add(Page { owner, is_dirty, places: page.places });
+                }
+                Use { map, allowed: flags(area.allowed), grows: area.grows, pages }
+            });
+            uses.collect()
+        });
+        uses.unwrap_or_default()
     }
 
     /// Returns the file of each object that has one.
     fn files_by_object(&self) -> BTreeMap<ObjectId, NodeId> {
         self.system.tree.regular_files().map(|(node, object)| (object, node)).collect()
     }
+}
+
+/// Returns whether rights are among some: to read, to write, to execute.
+fn flags(rights: Rights) -> [bool; 3] {
+    [Rights::READ, Rights::WRITE, Rights::EXECUTE].map(|right| rights.contains(right))
 }
 
 fn state<M: Machine>(process: &Process<M>, thread: u32) -> State {

@@ -17,6 +17,8 @@ pub(crate) enum Entry {
     Stat,
     Sizes,
     Maps,
+    Uses,
+    UseOfAll,
     Directory,
     Root,
     Program,
@@ -55,7 +57,7 @@ const fn line(name: &'static str, permissions: u32, entry: Entry) -> Line {
 }
 
 /// All of them, in the order of Linux.
-pub(crate) static ENTRIES: [Line; 20] = [
+pub(crate) static ENTRIES: [Line; 22] = [
     line("task", 0o555, Entry::Threads),
     line("fd", 0o500, Entry::Descriptors),
     line("fdinfo", 0o555, Entry::DescriptorFacts),
@@ -73,6 +75,8 @@ pub(crate) static ENTRIES: [Line; 20] = [
     line("exe", 0o777, Entry::Program),
     line("mounts", 0o444, Entry::Mounts),
     line("mountinfo", 0o444, Entry::MountInformation),
+    line("smaps", 0o444, Entry::Uses),
+    line("smaps_rollup", 0o444, Entry::UseOfAll),
     line("cgroup", 0o444, Entry::ControlGroup),
     line("oom_score", 0o444, Entry::Score),
     line("oom_score_adj", 0o644, Entry::ScoreAdjustment),
