@@ -331,6 +331,67 @@ static void stops(void) {
     show("kill ends a stopped one", status);
 }
 
+/* Does something with an open file. */
+static number control(number file, number command, number argument) {
+    return call(FCNTL, file, command, argument, 0, 0, 0);
+}
+
+/* Lets the owner of a file's description get a signal when it can be read, and not any more. */
+static void own(const char *what, const int *ends) {
+    enum { SETFL = 4, SETOWN = 8, ASYNC = 020000, FIOASYNC = 0x5452 };
+    int on = 1;
+    print(what);
+    show(" has the owner", control(ends[0], SETOWN, pid()));
+    call(WRITE, ends[1], (number) "x", 1, 0, 0, 0);
+    show("nobody asked", taken());
+    show("ask", call(IOCTL, ends[0], FIOASYNC, (number)&on, 0, 0, 0));
+    show("flags", control(ends[0], 3, 0) & ASYNC);
+    call(WRITE, ends[1], (number) "x", 1, 0, 0, 0);
+    show("came", taken());
+    show("code", last_code);
+    show("do not ask", control(ends[0], SETFL, 0));
+    call(WRITE, ends[1], (number) "x", 1, 0, 0, 0);
+    show("came", taken());
+    show("ask again", control(ends[0], SETFL, ASYNC));
+    call(CLOSE, ends[1], 0, 0, 0, 0, 0);
+    show("the other end is closed", taken());
+    call(CLOSE, ends[0], 0, 0, 0, 0, 0);
+}
+
+static void owners(void) {
+    enum { SIGIO = 29 };
+    enum { SETOWN = 8, GETOWN = 9, SETSIG = 10, GETSIG = 11, SETOWN_EX = 15, GETOWN_EX = 16, FIOASYNC = 0x5452 };
+    int ends[2], record[2], on = 1;
+    handle(SIGIO, count_it, 0, 0);
+    call(PIPE2, (number)ends, 0, 0, 0, 0, 0);
+    show("owner", control(ends[0], GETOWN, 0));
+    show("kind", control(ends[0], GETOWN_EX, (number)record) * 1000 + record[0] * 100 + record[1]);
+    show("nobody", control(ends[0], SETOWN, 30000));
+    show("no group", control(ends[0], SETOWN, -30000));
+    show("group", control(ends[0], SETOWN, -call(GETPGID, 0, 0, 0, 0, 0, 0)));
+    show("owner", control(ends[0], GETOWN, 0) == -call(GETPGID, 0, 0, 0, 0, 0, 0));
+    for (int kind = 0; kind < 4; kind++) {
+        record[0] = kind;
+        record[1] = pid();
+        show("owner of a kind", control(ends[0], SETOWN_EX, (number)record));
+        control(ends[0], GETOWN_EX, (number)record);
+        show("kind", record[0]);
+    }
+    show("signal", control(ends[0], GETSIG, 0));
+    show("no such signal", control(ends[0], SETSIG, 65));
+    show("nobody any more", control(ends[0], SETOWN, 0));
+    show("owner", control(ends[0], GETOWN, 0));
+    own("a pipe", ends);
+    call(SOCKETPAIR, 1, 1, 0, (number)ends, 0, 0);
+    own("a socket", ends);
+    number counter = call(EVENTFD2, 0, 0, 0, 0, 0, 0);
+    show("of a counter", call(IOCTL, counter, FIOASYNC, (number)&on, 0, 0, 0));
+    show("nowhere", call(IOCTL, counter, FIOASYNC, 8, 0, 0, 0));
+    on = 0;
+    show("as it is", call(IOCTL, counter, FIOASYNC, (number)&on, 0, 0, 0));
+    call(CLOSE, counter, 0, 0, 0, 0, 0);
+}
+
 int program(number count, char **arguments) {
     (void)count;
     (void)arguments;
@@ -343,5 +404,6 @@ int program(number count, char **arguments) {
     interruptions();
     children();
     stops();
+    owners();
     return 0;
 }

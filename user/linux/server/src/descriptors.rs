@@ -43,7 +43,7 @@ pub struct Description {
     pub position: u64,
     /// For a pipe that was opened while nobody wrote: how often it had been opened to be written.
     pub without_writers: Option<u32>,
-    /// Number of entries of `epoll`s that watch it.
+    /// Number of entries of `epoll`s that watch it, and one more if it has an owner.
     pub watchers: u32,
     /// Where it was found.
     pub place: Option<Place>,

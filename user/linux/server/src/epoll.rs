@@ -86,6 +86,7 @@ impl<M: Machine> System<M> {
 
     /// Ends the watching of an open file that is about to be closed.
     pub(crate) fn end_watching(&mut self, description: DescriptionId) {
+        self.end_owner(description);
         let mut removed = Vec::new();
         for (epoll, set) in self.specials.epolls() {
             for entry in set.numbers_of(|entry| entry.description == description) {

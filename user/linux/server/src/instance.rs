@@ -328,7 +328,8 @@ impl<M: Machine> Instance<M> {
 
     /// Makes a thread's call again that has waited.
     fn make_again(&mut self, thread: u32) {
-        let Some(mut process) = self.processes.take_thread(thread) else { return };
+        // What is no thread stands for files.
+        let Some(mut process) = self.processes.take_thread(thread) else { return self.signal_owners() };
         if process.thread().state != State::Waits || process.is_stopped {
             return self.processes.put(process);
         }

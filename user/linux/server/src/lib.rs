@@ -21,6 +21,7 @@ mod generated;
 mod instance;
 pub mod locks;
 pub mod options;
+mod owners;
 pub mod packed;
 pub mod process;
 pub mod processes;

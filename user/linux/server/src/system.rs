@@ -17,6 +17,7 @@ use crate::exec::TRAMPOLINE_CODE;
 use crate::futexes::Futexes;
 use crate::instance::FIRST;
 use crate::locks::FileLocks;
+use crate::owners::Owners;
 use crate::process::{Process, TimerNames};
 use crate::signals::{Info, number};
 use crate::spaces::{SpaceId, Spaces};
@@ -96,6 +97,8 @@ pub struct System<M: Machine> {
     settles: bool,
     /// Things with descriptors that are no files.
     pub specials: Specials,
+    /// The open files that tell somebody of their events by a signal.
+    pub(crate) owners: Owners,
     /// A buffer through which calls copy.
     pub(crate) buffer: Vec<u8>,
     /// Number of further calls before it is checked whether memory is short.
@@ -135,6 +138,7 @@ impl<M: Machine> System<M> {
             sockets: Sockets::new(Limits::default()),
             settles: false,
             specials: Specials::default(),
+            owners: Owners::new(),
             buffer: Vec::new(),
             calls_left: 0,
             is_short: false,

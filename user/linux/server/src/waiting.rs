@@ -95,7 +95,13 @@ enum Waiter {
     Thread(u32),
     /// An entry of an `epoll`, which goes on watching.
     Entry(EntryId),
+    /// An open file that sends its owner signals, and goes on.
+    File(DescriptionId),
 }
+
+/// No thread has this number. Among those whose calls are to be made again, it stands for all files that have a signal
+/// to send, so that nobody has to ask whether there are any.
+const FILES: u32 = 0;
 
 /// Name of an entry of an `epoll`: the number of the `epoll`, and the entry's in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -158,6 +164,8 @@ pub struct Waiters {
     ready: VecDeque<u32>,
     /// Entries of `epoll`s to which something has happened.
     pub touched: Touched,
+    /// Open files that have a signal to send.
+    signalling: BTreeSet<DescriptionId>,
 }
 
 impl Waiters {
@@ -189,6 +197,28 @@ impl Waiters {
         }
     }
 
+    /// Lets an open file watch events of which it tells its owner, or not any more.
+    pub fn watch_file(&mut self, file: DescriptionId, keys: &[Key], watches: bool) {
+        for key in keys {
+            let place = (*key, Waiter::File(file));
+            if watches {
+                self.by_key.insert(place)
+            } else {
+                self.by_key.remove(&place)
+            };
+        }
+    }
+
+    /// Takes an open file that has a signal to send.
+    pub fn take_signalling(&mut self) -> Option<DescriptionId> {
+        self.signalling.pop_first()
+    }
+
+    /// Forgets that an open file has a signal to send.
+    pub fn forget_file(&mut self, file: DescriptionId) {
+        self.signalling.remove(&file);
+    }
+
     /// Sets when a process is to get a signal, in place of when that was so far.
     pub fn set_signal(&mut self, process: u32, old: Option<Duration>, new: Option<Duration>) {
         self.set_alarm(Alarm::Signal, process, old, new);
@@ -212,20 +242,27 @@ impl Waiters {
                     self.by_key.remove(&(found, waiter));
                     self.ready.push_back(thread);
                 }
-                Waiter::Entry(_) => return self.touch_entries(key),
+                Waiter::Entry(_) | Waiter::File(_) => return self.touch_entries(key),
             }
         }
     }
 
-    /// Tells the entries of `epoll`s that watch something.
+    /// Tells the entries of `epoll`s and the open files that watch something.
     fn touch_entries(&mut self, key: Key) {
         let first = Waiter::Entry(EntryId { epoll: 0, entry: 0 });
         let entries = self.by_key.range((key, first)..).take_while(|(found, _)| *found == key);
         let entries: Vec<Waiter> = entries.map(|(_, waiter)| *waiter).collect();
         for waiter in entries {
-            if let Waiter::Entry(id) = waiter {
-                self.touched.add(id);
-                self.wake(Key::Watched(id.epoll));
+            match waiter {
+                Waiter::Thread(_) => {}
+                Waiter::Entry(id) => {
+                    self.touched.add(id);
+                    self.wake(Key::Watched(id.epoll));
+                }
+                Waiter::File(file) => {
+                    self.signalling.insert(file);
+                    self.ready.push_back(FILES);
+                }
             }
         }
     }
@@ -262,6 +299,6 @@ impl Waiters {
 
     /// Returns whether nobody waits for anything, for tests. Those whose calls were to be made again may have ended.
     pub fn is_over(&self) -> bool {
-        self.by_key.is_empty() && self.by_time.is_empty() && self.touched.all.is_empty()
+        self.by_key.is_empty() && self.by_time.is_empty() && self.touched.all.is_empty() && self.signalling.is_empty()
     }
 }

@@ -182,14 +182,15 @@ impl<M: Machine> Caller<'_, M> {
             3 => Ok(open_file.flags.into()),
             _ if is_path => Err(Errno::EBADF),
             4 => {
-                open_file.flags = open_file.flags & !CHANGEABLE | argument as u32 & CHANGEABLE;
+                let flags = open_file.flags & !CHANGEABLE | argument as u32 & CHANGEABLE;
+                self.set_flags(descriptor.description, flags);
                 Ok(0)
             }
             1031 | 1032 if is_pipe => Ok(Pipe::CAPACITY as u64),
             command @ (lock::GETLK..=lock::SETLKW | lock::OFD_GETLK..=lock::OFD_SETLKW) => {
                 self.lock_range(descriptor.description, command, argument)
             }
-            _ => Err(Errno::EINVAL),
+            command => self.control_owner(descriptor.description, command, argument),
         }
     }
 }

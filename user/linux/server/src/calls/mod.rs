@@ -12,6 +12,7 @@ mod length;
 mod locks;
 mod memory;
 mod messages;
+mod owners;
 mod paths;
 mod pipes;
 mod poll;

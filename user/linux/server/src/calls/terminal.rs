@@ -33,6 +33,7 @@ mod command {
     pub const CGSID: u32 = 0x5429;
     pub const FIONCLEX: u32 = 0x5450;
     pub const FIOCLEX: u32 = 0x5451;
+    pub const FIOASYNC: u32 = 0x5452;
 }
 
 impl<M: Machine> Caller<'_, M> {
@@ -53,6 +54,7 @@ impl<M: Machine> Caller<'_, M> {
                 *flags = *flags & !open::NONBLOCK | if is_on { open::NONBLOCK } else { 0 };
                 Ok(0)
             }
+            command::FIOASYNC => self.set_signals(own.description, argument),
             command::FIONREAD | command::COUTQ if self.is_socket_node(node) => {
                 let (socket, ..) = self.socket_of(descriptor)?;
                 self.count_socket_bytes(&socket, command == command::COUTQ, argument)

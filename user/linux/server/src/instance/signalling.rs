@@ -7,6 +7,7 @@ use core::time::Duration;
 use super::Instance;
 use super::ending::child_code;
 use crate::Machine;
+use crate::owners::Owner;
 use crate::process::{News, Process, Status, Timer};
 use crate::signals::frame;
 use crate::signals::{Action, Cause, Disposition, Info, action_flag, number};
@@ -32,6 +33,34 @@ impl<M: Machine> Instance<M> {
         }
         for thread in process.due_threads() {
             self.attend_thread(thread);
+        }
+    }
+
+    /// Sends the signals of open files to their owners.
+    pub(super) fn signal_owners(&mut self) {
+        while let Some(file) = self.system.waiters.take_signalling() {
+            let owner = self.system.owners.get(&file).and_then(|owned| owned.owner);
+            let info = Info::from_system(number::IO);
+            match owner {
+                None => {}
+                Some(Owner::Thread(id)) => {
+                    let process = self.processes.owner(id).and_then(|owner| self.processes.get(owner));
+                    if let Some(process) = process {
+                        let index = process.index_of(id).ok();
+                        self.system.send_to(process, info, index);
+                    }
+                }
+                Some(Owner::Process(id)) => {
+                    if let Some(process) = self.processes.get(id) {
+                        self.system.send(process, info);
+                    }
+                }
+                Some(Owner::Group(id)) => {
+                    for process in self.processes.iter_mut().filter(|process| process.group == id) {
+                        self.system.send(process, info);
+                    }
+                }
+            }
         }
     }
 

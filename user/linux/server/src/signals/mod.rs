@@ -32,6 +32,7 @@ pub mod number {
     pub const TTOU: u32 = 22;
     pub const URG: u32 = 23;
     pub const WINCH: u32 = 28;
+    pub const IO: u32 = 29;
     pub const RT_MIN: u32 = 32;
 }
 

@@ -1,0 +1,62 @@
+//! Open files that send their owner `SIGIO` when something happens to them: `O_ASYNC`.
+//!
+//! Such a file watches its events as an entry of an `epoll` does. Most files have no owner, so this is kept beside
+//! them; a file with an owner counts as one that is watched, so that the owner is forgotten when it is closed.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::descriptors::DescriptionId;
+use crate::waiting::Key;
+use crate::{Machine, System};
+
+/// To whom a signal goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// To a thread.
+    Thread(u32),
+    /// To a process.
+    Process(u32),
+    /// To all processes of a group.
+    Group(u32),
+}
+
+/// The owner of an open file, and when it gets a signal.
+#[derive(Clone, Debug, Default)]
+pub struct Owned {
+    /// The owner, if there is one.
+    pub owner: Option<Owner>,
+    /// Everything that comes with a signal.
+    pub keys: Vec<Key>,
+}
+
+/// The open files that have or had an owner.
+pub type Owners = BTreeMap<DescriptionId, Owned>;
+
+impl<M: Machine> System<M> {
+    /// Returns the owner of an open file and its events, which can be changed.
+    pub(crate) fn owned(&mut self, description: DescriptionId) -> &mut Owned {
+        if !self.owners.contains_key(&description) {
+            self.descriptions.get(description).watchers += 1;
+        }
+        self.owners.entry(description).or_default()
+    }
+
+    /// Lets an open file send signals when something of this happens, and nothing else.
+    pub(crate) fn watch_for_owner(&mut self, description: DescriptionId, mut keys: Vec<Key>) {
+        keys.sort_unstable();
+        keys.dedup();
+        let old = core::mem::replace(&mut self.owned(description).keys, keys.clone());
+        self.waiters.watch_file(description, &old, false);
+        self.waiters.watch_file(description, &keys, true);
+    }
+
+    /// Forgets the owner of an open file that is about to be closed.
+    pub(crate) fn end_owner(&mut self, description: DescriptionId) {
+        if let Some(owned) = self.owners.remove(&description) {
+            self.waiters.watch_file(description, &owned.keys, false);
+            self.waiters.forget_file(description);
+            self.descriptions.get(description).watchers -= 1;
+        }
+    }
+}

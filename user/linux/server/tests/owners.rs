@@ -1,0 +1,144 @@
+//! Open files that send signals to their owners.
+
+mod support;
+
+use support::Play;
+use tench_linux_calls::Sysno;
+
+const DATA: u64 = 0x20_1300;
+const FORK: u64 = 17;
+const SIGIO: u64 = 29;
+const SET_FLAGS: u64 = 4;
+const SET_OWNER: u64 = 8;
+const OWNER: u64 = 9;
+const SET_OWNER_BY_KIND: u64 = 15;
+const OWNER_BY_KIND: u64 = 16;
+const ASYNC: u64 = 0o20000;
+const FIOASYNC: u64 = 0x5452;
+
+fn call(play: &mut Play, id: u32, call: Sysno, arguments: &[u64]) -> Option<i64> {
+    let mut all = [0; 6];
+    all[..arguments.len()].copy_from_slice(arguments);
+    play.call(id, call as u64, all).map(u64::cast_signed)
+}
+
+/// Makes a pipe or a pair of sockets. Returns the descriptors to be read and to be written.
+fn ends(play: &mut Play, is_pipe: bool) -> [u64; 2] {
+    let made = match is_pipe {
+        true => call(play, 1, Sysno::pipe2, &[DATA, 0]),
+        false => call(play, 1, Sysno::socketpair, &[1, 1, 0, DATA]),
+    };
+    assert_eq!(made, Some(0));
+    let mut ends = [0; 8];
+    play.read(1, DATA, &mut ends);
+    [0, 4].map(|at| u64::from(ends[at]))
+}
+
+/// Blocks the signal, so that it stays where the test sees it.
+fn block(play: &mut Play, id: u32) {
+    play.put(id, DATA, &[1 << (SIGIO - 1)]);
+    assert_eq!(call(play, id, Sysno::rt_sigprocmask, &[0, DATA, 0, 8]), Some(0));
+}
+
+/// Returns whether the signal has come since the last time.
+fn has_come(play: &mut Play, id: u32) -> bool {
+    play.put(id, DATA, &[1 << (SIGIO - 1), 0, 0]);
+    match call(play, id, Sysno::rt_sigtimedwait, &[DATA, 0, DATA + 8, 8]) {
+        Some(number) => number == SIGIO as i64,
+        None => panic!("it waits"),
+    }
+}
+
+#[test]
+fn the_owner_of_what_becomes_readable_gets_a_signal() {
+    for is_pipe in [true, false] {
+        let mut play = Play::new(1024);
+        let [read, write] = ends(&mut play, is_pipe);
+        block(&mut play, 1);
+        assert_eq!(call(&mut play, 1, Sysno::fcntl, &[read, SET_OWNER, 1]), Some(0));
+        assert_eq!(call(&mut play, 1, Sysno::write, &[write, DATA, 1]), Some(1));
+        assert!(!has_come(&mut play, 1), "nobody asked for one");
+        play.put(1, DATA, &[1]);
+        assert_eq!(call(&mut play, 1, Sysno::ioctl, &[read, FIOASYNC, DATA]), Some(0));
+        assert_eq!(call(&mut play, 1, Sysno::write, &[write, DATA, 1]), Some(1));
+        assert!(has_come(&mut play, 1), "pipe: {is_pipe}");
+        assert!(!has_come(&mut play, 1), "once");
+        // A copy of the descriptor is the same file.
+        let copy = call(&mut play, 1, Sysno::dup, &[read]).unwrap() as u64;
+        assert_eq!(call(&mut play, 1, Sysno::close, &[read]), Some(0));
+        assert_eq!(call(&mut play, 1, Sysno::write, &[write, DATA, 1]), Some(1));
+        assert!(has_come(&mut play, 1));
+        assert_eq!(call(&mut play, 1, Sysno::fcntl, &[copy, SET_FLAGS, 0]), Some(0));
+        assert_eq!(call(&mut play, 1, Sysno::write, &[write, DATA, 1]), Some(1));
+        assert!(!has_come(&mut play, 1), "not any more");
+        assert_eq!(call(&mut play, 1, Sysno::fcntl, &[copy, SET_FLAGS, ASYNC]), Some(0));
+        assert_eq!(call(&mut play, 1, Sysno::fcntl, &[copy, SET_OWNER, 0]), Some(0));
+        assert_eq!(call(&mut play, 1, Sysno::write, &[write, DATA, 1]), Some(1));
+        assert!(!has_come(&mut play, 1), "to nobody");
+        play.end();
+    }
+}
+
+#[test]
+fn a_signal_reaches_a_process_a_group_or_ends_a_wait() {
+    let mut play = Play::new(1024);
+    let [read, write] = ends(&mut play, true);
+    let child = call(&mut play, 1, Sysno::clone, &[FORK]).unwrap() as u32;
+    block(&mut play, child);
+    block(&mut play, 1);
+    let set = |play: &mut Play, owner: i64| call(play, 1, Sysno::fcntl, &[read, SET_OWNER, owner.cast_unsigned()]);
+    assert_eq!(set(&mut play, child.into()), Some(0));
+    assert_eq!(call(&mut play, 1, Sysno::fcntl, &[read, SET_FLAGS, ASYNC]), Some(0));
+    assert_eq!(call(&mut play, 1, Sysno::write, &[write, DATA, 1]), Some(1));
+    assert_eq!([1, child].map(|id| has_come(&mut play, id)), [false, true]);
+    assert_eq!(set(&mut play, -1), Some(0));
+    assert_eq!(call(&mut play, child, Sysno::write, &[write, DATA, 1]), Some(1));
+    assert_eq!([1, child].map(|id| has_come(&mut play, id)), [true, true]);
+    // Who waits for something else is killed by the signal, which has no handler.
+    assert_eq!(set(&mut play, child.into()), Some(0));
+    play.put(child, DATA, &[0]);
+    assert_eq!(call(&mut play, child, Sysno::rt_sigsuspend, &[DATA, 8]), None);
+    assert_eq!(call(&mut play, 1, Sysno::write, &[write, DATA, 1]), Some(1));
+    assert_eq!(play.running(), [1]);
+    play.end();
+}
+
+#[test]
+fn an_owner_must_exist_and_is_told() {
+    let mut play = Play::new(1024);
+    let [read, _] = ends(&mut play, true);
+    let file = |play: &mut Play, command: u64, argument: i64| {
+        call(play, 1, Sysno::fcntl, &[read, command, argument.cast_unsigned()])
+    };
+    assert_eq!(file(&mut play, OWNER, 0), Some(0));
+    for nobody in [9, -9] {
+        assert_eq!(file(&mut play, SET_OWNER, nobody), Some(-3));
+    }
+    assert_eq!(file(&mut play, SET_OWNER, i64::from(i32::MIN)), Some(-22));
+    assert_eq!(file(&mut play, SET_OWNER, -1), Some(0));
+    assert_eq!(file(&mut play, OWNER, 0), Some(-1));
+    for kind in 0..3u64 {
+        play.put(1, DATA, &[1 << 32 | kind]);
+        assert_eq!(file(&mut play, SET_OWNER_BY_KIND, DATA as i64), Some(0));
+        play.put(1, DATA, &[0]);
+        assert_eq!(file(&mut play, OWNER_BY_KIND, DATA as i64), Some(0));
+        let mut record = [0; 8];
+        play.read(1, DATA, &mut record);
+        assert_eq!(u64::from_le_bytes(record), 1 << 32 | kind);
+    }
+    play.put(1, DATA, &[1 << 32 | 3]);
+    assert_eq!(file(&mut play, SET_OWNER_BY_KIND, DATA as i64), Some(-22));
+    play.put(1, DATA, &[9 << 32]);
+    assert_eq!(file(&mut play, SET_OWNER_BY_KIND, DATA as i64), Some(-3));
+    assert_eq!(file(&mut play, SET_OWNER_BY_KIND, 8), Some(-14));
+    assert_eq!(
+        (file(&mut play, 11, 0), file(&mut play, 10, 0), file(&mut play, 10, 65)),
+        (Some(0), Some(0), Some(-22))
+    );
+    // What has no such events cannot send signals.
+    play.put(1, DATA, &[1]);
+    let counter = call(&mut play, 1, Sysno::eventfd2, &[0, 0]).unwrap() as u64;
+    assert_eq!(call(&mut play, 1, Sysno::ioctl, &[counter, FIOASYNC, DATA]), Some(-25));
+    assert_eq!(call(&mut play, 1, Sysno::ioctl, &[read, FIOASYNC, 8]), Some(-14));
+    play.end();
+}
