@@ -153,6 +153,31 @@ static void names(void) {
     print(text);
 }
 
+static void groups(void) {
+    enum { GETGROUPS = 158, SETGROUPS = 159 };
+    uint32_t ids[3] = {100, 0, 7};
+    show("groups", call(GETGROUPS, 0, 0, 0, 0, 0, 0));
+    show("set three", call(SETGROUPS, 3, (number)ids, 0, 0, 0, 0));
+    show("groups", call(GETGROUPS, 0, 0, 0, 0, 0, 0));
+    show("read them", call(GETGROUPS, 3, (number)ids, 0, 0, 0, 0));
+    show("in order", ids[0] * 10000 + ids[1] * 1000 + ids[2]);
+    show("room for too few", call(GETGROUPS, 2, (number)ids, 0, 0, 0, 0));
+    show("less than none", call(GETGROUPS, -1, (number)ids, 0, 0, 0, 0));
+    show("nowhere", call(GETGROUPS, 3, 8, 0, 0, 0, 0));
+    read("/proc/self/status");
+    for (const char *at = text; *at; at++)
+        if (equal(at, "Groups:", 7))
+            while (*at && *at != '\n')
+                call(WRITE, 1, (number)at++, 1, 0, 0, 0);
+    print("\n");
+    show("too many", call(SETGROUPS, 65537, (number)ids, 0, 0, 0, 0));
+    show("from nowhere", call(SETGROUPS, 1, 8, 0, 0, 0, 0));
+    ids[0] = -1;
+    show("no group", call(SETGROUPS, 1, (number)ids, 0, 0, 0, 0));
+    show("set none", call(SETGROUPS, 0, 0, 0, 0, 0, 0));
+    show("groups", call(GETGROUPS, 0, 0, 0, 0, 0, 0));
+}
+
 static void arguments(number count, char **own) {
     number bytes = read("/proc/self/cmdline");
     show("arguments", bytes == (own[count - 1] - own[0]) + (number)length(own[count - 1]) + 1);
@@ -472,6 +497,7 @@ int program(number count, char **own) {
     number id = call(GETPID, 0, 0, 0, 0, 0, 0);
     numbers(id);
     names();
+    groups();
     arguments(count, own);
     own_name();
     descriptors();

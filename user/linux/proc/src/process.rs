@@ -167,6 +167,8 @@ pub struct Process<'a> {
     pub signals: Signals,
     /// Permissions that new files do not get.
     pub mask: u32,
+    /// Numbers of further groups, in order.
+    pub groups: &'a [u32],
     /// Number of descriptors for which there is room.
     pub descriptors: u32,
     /// The signal that its parent gets when it ends.
@@ -246,7 +248,11 @@ impl Process<'_> {
             "Tgid:\t{}\nNgid:\t0\nPid:\t{}\nPPid:\t{}\nTracerPid:\t0\n",
             self.id, self.thread, self.parent
         ));
-        text.add(format_args!("Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nFDSize:\t{}\nGroups:\t \n", self.descriptors));
+        text.add(format_args!("Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nFDSize:\t{}\nGroups:\t", self.descriptors));
+        for (index, group) in self.groups.iter().enumerate() {
+            text.add(format_args!("{}{group}", if index > 0 { " " } else { "" }));
+        }
+        text.add(format_args!(" \n"));
         text.add(format_args!(
             "NStgid:\t{}\nNSpid:\t{}\nNSpgid:\t{}\nNSsid:\t{}\n",
             self.id, self.thread, self.group, self.session

@@ -72,6 +72,7 @@ fn process() -> Process<'static> {
             most: 1024,
         },
         mask: 0o22,
+        groups: &[],
         descriptors: 64,
         end_signal: 17,
         end: 0,
@@ -145,6 +146,8 @@ fn status_says_what_it_is_given_with_the_names_of_linux() {
     for name in ["VmPTE:", "VmSize:", "RssShmem:", "HugetlbPages:"] {
         assert_eq!(line(&text, name).find("kB"), line(&own, name).find("kB"), "{name} is aligned as Linux aligns it");
     }
+    let groups: Status = parsed(&Process { groups: &[4, 1000], ..process() }.status());
+    assert_eq!((status.groups, groups.groups), (vec![], vec![4, 1000]));
     let odd = Process { name: b"a\nb\\", ..process() };
     assert!(odd.status().starts_with(b"Name:\ta\\nb\\\\\nUmask"), "what ends a line is written otherwise");
 }

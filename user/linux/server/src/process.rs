@@ -4,6 +4,7 @@ mod receiving;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -137,6 +138,8 @@ pub struct Process<M: Machine> {
     pub directory: NodeId,
     /// Permissions that new files do not get.
     pub mask: u32,
+    /// Numbers of further groups, in order. They decide nothing: the super-user may do everything.
+    pub groups: Option<Arc<[u32]>>,
     /// Signals.
     pub signals: Signals,
     /// When it gets a signal.
@@ -184,6 +187,7 @@ impl<M: Machine> Process<M> {
             descriptors,
             directory: Tree::ROOT,
             mask: 0o22,
+            groups: None,
             signals: Signals::default(),
             timer: None,
             timers: BTreeMap::new(),

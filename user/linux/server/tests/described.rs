@@ -1,9 +1,9 @@
-//! The files in `/proc` about pages that a process shares with others.
+//! The files in `/proc` about groups of a process and about pages that it shares with others.
 
 mod support;
 
 use procfs_core::FromRead;
-use procfs_core::process::{MemoryMaps, StatM};
+use procfs_core::process::{MemoryMaps, StatM, Status};
 use support::Play;
 use tench_linux_calls::Sysno;
 use tench_linux_files::Errno;
@@ -64,6 +64,31 @@ fn first(play: &mut Play) -> Actor<'_> {
 
 fn parsed<T: FromRead>(text: &[u8]) -> T {
     T::from_read(text).unwrap_or_else(|error| panic!("{}: {error:?}", String::from_utf8_lossy(text)))
+}
+
+#[test]
+fn groups_are_kept_and_inherited() {
+    let mut play = Play::new(1024);
+    let mut one = first(&mut play);
+    let groups = |one: &mut Actor<'_>| parsed::<Status>(&one.read("/proc/self/status").unwrap()).groups;
+    assert_eq!((one.call(Sysno::getgroups, &[0, 0]), groups(&mut one)), (Ok(0), vec![]));
+    one.put(RESULT, &[100u32, 0, 7].map(u32::to_le_bytes).concat());
+    assert_eq!(one.call(Sysno::setgroups, &[3, RESULT]), Ok(0));
+    assert_eq!((one.call(Sysno::getgroups, &[0, 0]), groups(&mut one)), (Ok(3), vec![0, 7, 100]));
+    assert_eq!(one.call(Sysno::getgroups, &[2, RESULT]), Err(Errno::EINVAL));
+    assert_eq!(one.call(Sysno::getgroups, &[u64::MAX, RESULT]), Err(Errno::EINVAL));
+    assert_eq!(one.call(Sysno::getgroups, &[3, 8]), Err(Errno::EFAULT));
+    let child = one.call(Sysno::clone, &[17]).unwrap() as u32;
+    assert_eq!(one.call(Sysno::setgroups, &[65_537, RESULT]), Err(Errno::EINVAL));
+    assert_eq!(one.call(Sysno::setgroups, &[1, 8]), Err(Errno::EFAULT));
+    one.put(RESULT, &u32::MAX.to_le_bytes());
+    assert_eq!(one.call(Sysno::setgroups, &[1, RESULT]), Err(Errno::EINVAL));
+    assert_eq!(one.call(Sysno::setgroups, &[0, 0]), Ok(0));
+    assert_eq!(groups(&mut one), []);
+    let mut other = Actor { play: &mut play, id: child };
+    assert_eq!(other.call(Sysno::getgroups, &[65_536, RESULT]), Ok(3));
+    assert_eq!(other.result(12), [0u32, 7, 100].map(u32::to_le_bytes).concat());
+    play.end();
 }
 
 #[test]

@@ -160,6 +160,7 @@ impl<M: Machine> Caller<'_, M> {
             has_executed: false,
             directory: own.directory,
             mask: own.mask,
+            groups: own.groups.clone(),
             signals: own.signals.inherited(),
             program: own.program.clone(),
             layout: own.layout.clone(),

@@ -1,7 +1,9 @@
 //! Calls about the process, its limits, and the system.
 
 use alloc::vec;
+use alloc::vec::Vec;
 
+use tench_linux_calls::records::u32_at;
 use tench_linux_files::Errno;
 
 use crate::Machine;
@@ -10,6 +12,9 @@ use crate::descriptors::MAX_DESCRIPTORS;
 
 /// Length of a string in the description of the system.
 const UNAME: usize = 65;
+
+/// The most further groups of a process.
+const MOST_GROUPS: u64 = 65_536;
 
 /// Number of the limit of descriptors.
 const DESCRIPTORS: u64 = 7;
@@ -71,6 +76,38 @@ impl<M: Machine> Caller<'_, M> {
         if stays { Ok(0) } else { Err(Errno::EPERM) }
     }
 
+    /// Reads the further groups of the process; only their number, if there is room for none.
+    pub fn getgroups(&mut self, room: u64, into: u64) -> Result {
+        let groups = self.process.groups.clone();
+        let groups = groups.as_deref().unwrap_or_default();
+        let room = (room as u32).cast_signed();
+        if room < 0 || room > 0 && (room as usize) < groups.len() {
+            return Err(Errno::EINVAL);
+        }
+        if room > 0 {
+            let bytes: Vec<u8> = groups.iter().flat_map(|group| group.to_le_bytes()).collect();
+            self.write(into, &bytes)?;
+        }
+        Ok(groups.len() as u64)
+    }
+
+    /// Sets the further groups of the process.
+    pub fn setgroups(&mut self, count: u64, from: u64) -> Result {
+        const NOBODY: u32 = u32::MAX;
+        let count = u64::from(count as u32);
+        if count > MOST_GROUPS {
+            return Err(Errno::EINVAL);
+        }
+        let bytes = self.read(from, count as usize * 4)?;
+        let mut groups: Vec<u32> = (0..count as usize).map(|index| u32_at(&bytes, index * 4)).collect();
+        if groups.contains(&NOBODY) {
+            return Err(Errno::EINVAL);
+        }
+        groups.sort_unstable();
+        self.process.groups = (count != 0).then(|| groups.into());
+        Ok(0)
+    }
+
     /// Controls the process.
     pub fn prctl(&mut self, operation: u64, argument: u64) -> Result {
         const GET_DUMPABLE: u64 = 3;
@@ -122,7 +159,7 @@ impl<M: Machine> Caller<'_, M> {
         let uptime = self.system.memory.hardware.monotonic().as_secs();
         let (total, free) = (self.system.memory.pool.total() as u64, self.system.memory.pool.free() as u64);
         let words = [uptime, 0, 0, 0, total * 4096, free * 4096, 0, 0, 0, 0, 1];
-        let mut record: alloc::vec::Vec<u8> = words.iter().flat_map(|word| u64::to_le_bytes(*word)).collect();
+        let mut record: Vec<u8> = words.iter().flat_map(|word| u64::to_le_bytes(*word)).collect();
         record.resize(SIZE, 0);
         // The unit of the sizes is a byte.
         record[104] = 1;

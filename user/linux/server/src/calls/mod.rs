@@ -283,11 +283,11 @@ impl<M: Machine> Caller<'_, M> {
     fn system_call(&mut self, call: Sysno, &[a, b, c, d, _, _]: &[u64; 6]) -> Option<Result> {
         Some(match call {
             // Users and limits.
-            Sysno::getgroups => Ok(0),
+            Sysno::getgroups => self.getgroups(a, b),
             Sysno::setuid | Sysno::setgid => Self::stay_super_user(&[a]),
             Sysno::setreuid | Sysno::setregid => Self::stay_super_user(&[a, b]),
             Sysno::setresuid | Sysno::setresgid => Self::stay_super_user(&[a, b, c]),
-            Sysno::setgroups => if a == 0 { Ok(0) } else { Err(Errno::EPERM) },
+            Sysno::setgroups => self.setgroups(a, b),
             Sysno::set_tid_address => Ok(self.set_clear_at_end(a).into()),
             Sysno::prlimit64 => self.prlimit64(a, b, c, d),
             Sysno::prctl => self.prctl(a, b),

@@ -112,6 +112,7 @@ impl<M: Machine> Caller<'_, M> {
             layout: Layout { code, data, heap: heap.start, stack, arguments, environment },
             signals: signals(process, thread),
             mask: process.mask,
+            groups: process.groups.as_deref().unwrap_or_default(),
             descriptors: highest.next_power_of_two().max(LEAST_DESCRIPTORS),
             // The first process has no parent here, but would have one with Linux.
             end_signal: if process.id == FIRST { number::CHLD } else { process.end_signal },
