@@ -28,7 +28,8 @@
 //! | `latency-model` | [`latency_model`] | interrupts-off intervals, and how late the kernel takes interrupts |
 //! | `cores` | [`cores`] | channels, programs and work on several cores |
 //! | `scale` | [`scale`] | operations beside 10⁶ capabilities and 10⁵ threads |
-//! | `syscall` | [`syscall`] | calls, faults and signals of Linux programs |
+//! | `syscall` | [`linux`] | calls, faults and signals of Linux programs |
+//! | `pthreads` | [`linux`] | POSIX threads of Linux programs |
 //! | `boot` | [`boot`] | instructions until here |
 //! | `adversary` | [`adversary`] | interrupts-off intervals, whatever a program does |
 //! | `spawn-kill` | [`spawn_kill`] | no figures: processes that are started and ended, and whether anything is left |
@@ -58,8 +59,8 @@ use alloc::format;
 use alloc::string::String;
 
 use product::{
-    adversary, boot, contention, cores, fault, heap, ipc, isolation, latency, mm, paging, rpc, scale, siblings, soak,
-    spawn, spawn_kill, stubs, syscall, threads,
+    adversary, boot, contention, cores, fault, heap, ipc, isolation, latency, linux, mm, paging, rpc, scale, siblings,
+    soak, spawn, spawn_kill, stubs, threads,
 };
 use studies::{latency_model, slabs, srr};
 use support::KERNEL;
@@ -89,7 +90,7 @@ fn measure() -> Result<(), String> {
         Some("latency") => latency::run(),
         Some("latency-model") => latency_model::run(),
         Some("scale") => scale::run(),
-        Some("syscall") => syscall::run(),
+        Some("syscall" | "pthreads") => linux::run(),
         Some("boot") => boot::run(),
         Some("cores") => cores::run(),
         Some("adversary") => adversary::run(),

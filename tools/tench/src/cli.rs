@@ -141,7 +141,7 @@ pub struct LabOptions {
 #[derive(Args)]
 pub struct LinuxPeerOptions {
     /// A program of tests/linux by its name, or a file of this machine; and its arguments. With --record or --check:
-    /// names from tests/linux/golden.toml, or none for all.
+    /// names from tests/linux/golden.toml, or none for all; with --record-figures or --check-figures, of experiments.
     #[arg(value_name = "PROGRAM", trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
     /// Write what programs print on Linux into tests/linux/golden/.
@@ -150,14 +150,14 @@ pub struct LinuxPeerOptions {
     /// Compare what programs print on Linux with tests/linux/golden/.
     #[arg(long, conflicts_with = "record")]
     pub check: bool,
-    /// Write tests/linux/packages.toml: the versions that Debian has now of the packages that scripts name.
+    /// Write tests/linux/packages.toml: the versions that Debian has now of the packages that are named.
     #[arg(long, conflicts_with_all = ["record", "check", "words"])]
     pub packages: bool,
-    /// Measure what calls cost on Linux, and write lab/linux.json.
-    #[arg(long, conflicts_with_all = ["record", "check", "words", "packages"])]
+    /// Measure on Linux for the experiments that compare with it, and write lab/linux/NAME.json.
+    #[arg(long, conflicts_with_all = ["record", "check", "packages"])]
     pub record_figures: bool,
-    /// Measure what calls cost on Linux, and compare with lab/linux.json.
-    #[arg(long, conflicts_with_all = ["record", "check", "words", "packages", "record_figures"])]
+    /// Measure on Linux for the experiments that compare with it, and compare with lab/linux/NAME.json.
+    #[arg(long, conflicts_with_all = ["record", "check", "packages", "record_figures"])]
     pub check_figures: bool,
     /// Further parameters for the kernel, such as "nokaslr mitigations=off".
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]

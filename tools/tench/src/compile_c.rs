@@ -95,6 +95,37 @@ pub fn compile_for_linux(workspace: &Workspace, source: &Path, directory: &Path,
     Ok(program)
 }
 
+/// Compiles `source` (relative to the root), a program for Linux, and links it with the C library of Debian's packages
+/// that are unpacked in `library`.
+pub fn compile_with_library(workspace: &Workspace, source: &Path, library: &Path, directory: &Path) -> Result<PathBuf> {
+    let library = std::path::absolute(library).into_diagnostic()?;
+    let program = std::path::absolute(directory).into_diagnostic()?.join(source.file_stem().unwrap_or_default());
+    let object = program.with_extension("o");
+    let clang = toolchain::find_clang().ok_or_else(|| missing("clang-19"))?;
+    let linker = toolchain::find_linker().ok_or_else(|| missing("lld-19"))?;
+    let root = format!("--sysroot={}", library.display());
+    process::run(
+        Command::new(clang)
+            .current_dir(&workspace.root)
+            .args(["--target=aarch64-linux-gnu", &root, "-std=c17", "-O2", "-fpie", "-Wall", "-Wextra", "-c", "-o"])
+            .arg(&object)
+            .arg(source),
+    )?;
+    let libraries = library.join("usr/lib/aarch64-linux-gnu");
+    process::run(
+        Command::new(linker)
+            .args([&root, "-pie", "--dynamic-linker=/lib/ld-linux-aarch64.so.1", "-z", "max-page-size=4096", "-o"])
+            .arg(&program)
+            .args(["Scrt1.o", "crti.o"].map(|file| libraries.join(file)))
+            .arg(&object)
+            .arg("-L")
+            .arg(&libraries)
+            .arg("-lc")
+            .arg(libraries.join("crtn.o")),
+    )?;
+    Ok(program)
+}
+
 fn missing(package: &str) -> miette::Report {
     miette!(help = format!("apt-get install {package}"), "programs in C need {package}, which is not installed")
 }

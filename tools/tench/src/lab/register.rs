@@ -32,4 +32,6 @@ pub const EXPERIMENTS: &[Experiment] = &[
     kernel::BOOT,
     latency::LATENCY,
     latency_model::LATENCY_MODEL,
+    // Last, since what they need may have to be fetched.
+    linux::PTHREADS,
 ];

@@ -93,7 +93,7 @@ impl Apt {
         for name in ["lists/partial", "cache/archives/partial"] {
             fs::create_dir_all(self.directory.join(name)).into_diagnostic().wrap_err("cannot make a directory")?;
         }
-        let source = format!("deb [arch=arm64 signed-by={KEYS}] {} {RELEASE} main\n", self.archive);
+        let source = format!("deb [arch=arm64 signed-by={KEYS}] {} {RELEASE} main non-free\n", self.archive);
         workspace::write_file(&self.directory.join("sources.list"), source.as_bytes())?;
         workspace::write_file(&self.directory.join("status"), b"")?;
         // The way to the network is this machine's.

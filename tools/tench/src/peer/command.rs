@@ -6,7 +6,7 @@ use std::path::Path;
 use miette::{Result, miette};
 
 use super::golden::{self, Golden};
-use super::{Peer, Ran, directory, figures, listing, packages};
+use super::{Peer, Ran, compared, directory, figures, listing, packages};
 use crate::cli::LinuxPeerOptions;
 use crate::prepare;
 use crate::workspace::{self, Workspace};
@@ -14,11 +14,14 @@ use crate::workspace::{self, Workspace};
 /// Does what the command line says; the status is the program's, or 1 if one prints something else than recorded.
 pub fn run(workspace: &Workspace, options: &LinuxPeerOptions) -> Result<u8> {
     if options.record_figures || options.check_figures {
-        let is_good = figures::measure(workspace, &peer(workspace, options)?, options.record_figures)?;
-        return Ok(u8::from(!is_good));
+        let (chosen, peer) = (figures::choose(&options.words)?, peer(workspace, options)?);
+        let measure = |compared| figures::measure(workspace, &peer, compared, options.record_figures);
+        let good = chosen.into_iter().map(measure).collect::<Result<Vec<bool>>>()?;
+        return Ok(u8::from(good.contains(&false)));
     }
     if options.packages {
-        listing::write(workspace, &directory(workspace).join("apt-packages"), &Golden::load(workspace)?.packages())?;
+        let (names, alone) = (Golden::load(workspace)?.packages(), compared::packages().map(str::to_owned));
+        listing::write(workspace, &directory(workspace).join("apt-packages"), &names, &alone.collect::<Vec<_>>())?;
         println!("written: {}", packages::LIST);
         return Ok(0);
     }

@@ -1,4 +1,4 @@
-//! The list of Debian's packages that scripts name, made anew: `./tench linux-peer --packages`.
+//! The list of Debian's packages that scripts and experiments name, made anew: `./tench linux-peer --packages`.
 //!
 //! Debian's own resolver says what each of them needs on a machine that has nothing.
 
@@ -17,11 +17,13 @@ use crate::workspace::{self, Workspace};
 /// Comment at the beginning of the list.
 const ABOUT: &str = "\
 # Debian's packages for the scripts of golden.toml: those that it names, with what they need, and the packages that these
-# are. Written by `./tench linux-peer --packages`; by `snapshot`, snapshot.debian.org has what the archive has no more.
+# are; and for experiments. Written by `./tench linux-peer --packages`; by `snapshot`, snapshot.debian.org has what the
+# archive has no more.
 ";
 
-/// Writes the list for the packages of these names, with the versions that the archive has now.
-pub fn write(workspace: &Workspace, directory: &Path, names: &BTreeSet<String>) -> Result<()> {
+/// Writes the list for the packages of these names and what they need, and for those that are needed `alone`, with the
+/// versions that the archive has now.
+pub fn write(workspace: &Workspace, directory: &Path, names: &BTreeSet<String>, alone: &[String]) -> Result<()> {
     let apt = Apt::new(directory)?;
     apt.update()?;
     let mut needs = BTreeMap::new();
@@ -31,7 +33,8 @@ pub fn write(workspace: &Workspace, directory: &Path, names: &BTreeSet<String>) 
         let said = said.wrap_err_with(|| format!("Debian's release {RELEASE} cannot install the package {name}"))?;
         needs.insert(name.clone(), installed(&said).filter(|one| one != name).map(str::to_owned).collect::<Vec<_>>());
     }
-    let all: BTreeSet<&String> = needs.iter().flat_map(|(name, needs)| needs.iter().chain([name])).collect();
+    let needed = needs.iter().flat_map(|(name, needs)| needs.iter().chain([name]));
+    let all: BTreeSet<&String> = needed.chain(alone).collect();
     let shown = match all.is_empty() {
         true => String::new(),
         false => process::output(apt.command("apt-cache").args(["show", "--no-all-versions"]).args(all))?,

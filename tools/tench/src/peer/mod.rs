@@ -6,13 +6,14 @@
 //! a program, its arguments ───┼ initramfs                     │
 //! tests/linux/scripts ────┴ scripts (packages)                │
 //! tests/linux/golden.toml ─────────────────────────── golden ─┼─ tests/linux/golden/NAME.txt
-//! tests/linux/costs.c ────────────────────────────── figures ─┴─ lab/linux.json
+//! tests/linux/costs.c, lab/linux ───────── compared, figures ─┴─ lab/linux/NAME.json
 //! ```
 //! The machine counts instructions as all measured ones do, so that figures can be compared, and the same program
 //! prints the same in each run.
 
 mod apt;
 mod command;
+pub mod compared;
 mod debian;
 pub mod figures;
 pub mod golden;
@@ -35,6 +36,7 @@ use crate::script::{self, Outcome, Patience};
 use crate::workspace::{self, Workspace};
 pub use apt::Missing;
 pub use command::run;
+use compared::{Compared, Programs};
 use golden::{Script, Subject};
 
 /// The first process, which runs the program.
@@ -110,6 +112,17 @@ impl Peer {
                 let (program, arguments) = script.command.split_first().ok_or_else(|| miette!("no command"))?;
                 self.boot(script_files(workspace, script)?, program, arguments)
             }
+        }
+    }
+
+    /// Runs what an experiment measures.
+    pub fn run_compared(&self, workspace: &Workspace, compared: &Compared) -> Result<Ran> {
+        let mut words = compared.command.iter().map(|word| (*word).to_owned());
+        let program = words.next().unwrap_or_default();
+        let arguments: Vec<String> = words.collect();
+        match (&compared.programs, compared.tree(workspace)?) {
+            (Programs::Static(name), _) => self.run_test(workspace, name, &arguments),
+            (_, tree) => self.boot(tree.unwrap_or_default(), &program, &arguments),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Debian's packages that scripts use: `tests/linux/packages.toml` has the version and the checksum of each, so that
-//! everybody runs the same programs. A package is fetched when it is needed first, and is kept.
+//! Debian's packages that scripts and experiments use: `tests/linux/packages.toml` has the version and the checksum of
+//! each, so that everybody runs the same programs. A package is fetched when it is needed first, and is kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -139,6 +139,15 @@ impl Packages {
         Ok(all)
     }
 
+    /// Returns the packages of these names, without what they need.
+    pub fn alone(&self, names: &[&str]) -> Result<Vec<&Package>> {
+        let find = |name: &&str| {
+            let package = self.packages.iter().find(|one| one.name == *name);
+            package.ok_or_else(|| miette!(help = UPDATE, "{LIST} does not have the package {name}"))
+        };
+        names.iter().map(find).collect()
+    }
+
     /// Returns the files of packages, which are fetched into the peer's directory if they are not there.
     ///
     /// # Errors
@@ -218,6 +227,11 @@ mod tests {
             assert_eq!(error.to_string(), format!("{LIST} does not have what {unknown} needs"));
             assert_eq!(error.help().unwrap().to_string(), UPDATE);
         }
+        let alone = |of: &[&str]| list.alone(of).map(|all| all.iter().map(|one| one.name.as_str()).collect::<String>());
+        assert_eq!(alone(&["b", "c"]).unwrap(), "bc");
+        let error = alone(&["b", "e"]).unwrap_err();
+        assert_eq!(error.to_string(), format!("{LIST} does not have the package e"));
+        assert_eq!(error.help().unwrap().to_string(), UPDATE);
     }
 
     #[test]

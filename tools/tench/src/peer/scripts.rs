@@ -25,25 +25,36 @@ const MODIFIED: i64 = 1_577_836_800;
 /// # Errors
 /// A package cannot be had or is not what its list says, or the command's script does not exist.
 pub fn tree(workspace: &Workspace, directory: &Path, script: &Script) -> Result<Tree> {
+    let mut tree = root()?;
+    let list = Packages::load(workspace)?;
+    let packages = list.with_needs(&script.packages)?;
+    linux::add(&mut tree, &list.files(directory, &packages)?)?;
+    if !script.files.is_empty() {
+        keep(&mut tree, &script.name, script.files.iter().cloned())?;
+    }
+    add_scripts(&mut tree, &workspace.root.join(SOURCE))?;
+    check(workspace, script)?;
+    Ok(tree)
+}
+
+/// Returns the tree that Debian's systems have before any package is unpacked.
+pub fn root() -> Result<Tree> {
     let mut tree = Tree::default();
     for (path, target) in LINKS {
         tree.add(path.as_bytes(), attributes(0o777), Content::Link(target.into())).into_diagnostic()?;
         tree.add(target.as_bytes(), attributes(0o755), Content::Directory).into_diagnostic()?;
     }
-    let list = Packages::load(workspace)?;
-    let packages = list.with_needs(&script.packages)?;
-    linux::add(&mut tree, &list.files(directory, &packages)?)?;
-    let links = LINKS.map(|(path, _)| path.to_owned());
-    let wanted = [&script.files[..], &links].concat();
-    if !script.files.is_empty()
-        && let Some(missing) = tree.keep(&wanted)
-    {
-        let help = "paths begin at the root and lead through no symbolic links: /usr/bin/x, not /bin/x";
-        return Err(miette!(help = help, "no package of the script {} has {missing}", script.name));
-    }
-    add_scripts(&mut tree, &workspace.root.join(SOURCE))?;
-    check(workspace, script)?;
     Ok(tree)
+}
+
+/// Keeps some files and directories of what `name` needs, and what the root has.
+pub fn keep(tree: &mut Tree, name: &str, files: impl Iterator<Item = String>) -> Result<()> {
+    let wanted: Vec<String> = files.chain(LINKS.map(|(path, _)| path.to_owned())).collect();
+    let help = "paths begin at the root and lead through no symbolic links: /usr/bin/x, not /bin/x";
+    match tree.keep(&wanted) {
+        Some(missing) => Err(miette!(help = help, "no package of {name} has {missing}")),
+        None => Ok(()),
+    }
 }
 
 /// Fails if the command names a script that does not exist.

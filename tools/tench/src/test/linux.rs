@@ -82,7 +82,7 @@ pub fn run_on_linux(target: &Target, subject: &Subject, report: &Report) -> Resu
 }
 
 /// Reports that a test is ignored if what it needs cannot be had, which is nobody's mistake.
-fn judge<T>(result: Result<T>, name: &str, report: &Report) -> Result<Option<T>> {
+pub(super) fn judge<T>(result: Result<T>, name: &str, report: &Report) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if Missing::is_reason_of(&error) => {

@@ -26,6 +26,8 @@ pub struct Experiment {
     /// Function that makes further files for the boot archive, under a label; it returns them as arguments of
     /// `--with`.
     pub files: fn(&Workspace, &str) -> Result<Vec<String>>,
+    /// Function that packs the files that Linux programs have, if there are some.
+    pub packed: fn(&Workspace) -> Result<Option<Vec<u8>>>,
     /// Function that computes results without a target.
     pub on_host: fn(&Workspace) -> Result<Measured>,
     /// Function that computes figures and words from what was built.
@@ -86,6 +88,7 @@ pub const USUAL: Experiment = Experiment {
     system: "lab",
     runs: &[PLAIN],
     files: |_, _| Ok(Vec::new()),
+    packed: |_| Ok(None),
     on_host: |_| Ok(Measured::default()),
     from_build: |_, _| Ok(Measured::default()),
     derive: |_| (),

@@ -115,7 +115,8 @@ fn boot(
     system.set_arguments(PROGRAM, &arguments);
     let label = format!("lab-{}{}", run.prefix, experiment.name);
     let further = (experiment.files)(workspace, &label)?;
-    let files = prepare::prepare(workspace, build, &system, &label, &further, None)?;
+    let packed = (experiment.packed)(workspace)?;
+    let files = prepare::prepare(workspace, build, &system, &label, &further, packed.as_deref())?;
     let mut symbols = build.symbols(workspace, &system, &files)?;
     let mut machine = Machine { icount: true, memory: run.memory.to_owned(), cores: run.cores, ..Machine::default() };
     let lines_file = files.image.with_file_name("lines");
