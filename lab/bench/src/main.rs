@@ -30,6 +30,7 @@
 //! | `scale` | [`scale`] | operations beside 10⁶ capabilities and 10⁵ threads |
 //! | `syscall` | [`linux`] | calls, faults and signals of Linux programs |
 //! | `pthreads` | [`linux`] | POSIX threads of Linux programs |
+//! | `lmbench` | [`linux`] | Debian's lmbench |
 //! | `boot` | [`boot`] | instructions until here |
 //! | `adversary` | [`adversary`] | interrupts-off intervals, whatever a program does |
 //! | `spawn-kill` | [`spawn_kill`] | no figures: processes that are started and ended, and whether anything is left |
@@ -90,7 +91,7 @@ fn measure() -> Result<(), String> {
         Some("latency") => latency::run(),
         Some("latency-model") => latency_model::run(),
         Some("scale") => scale::run(),
-        Some("syscall" | "pthreads") => linux::run(),
+        Some("syscall" | "pthreads" | "lmbench") => linux::run(),
         Some("boot") => boot::run(),
         Some("cores") => cores::run(),
         Some("adversary") => adversary::run(),

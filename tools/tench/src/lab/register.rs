@@ -34,4 +34,5 @@ pub const EXPERIMENTS: &[Experiment] = &[
     latency_model::LATENCY_MODEL,
     // Last, since what they need may have to be fetched.
     linux::PTHREADS,
+    linux::LMBENCH,
 ];

@@ -65,8 +65,56 @@ const PTHREADS: Compared = Compared {
     command: &["/lab/pthreads", "linux"],
 };
 
+/// Figures of Debian's lmbench.
+const LMBENCH: Compared = Compared {
+    name: "lmbench",
+    programs: Programs::InTree {
+        source: "lmbench.sh",
+        packages: &[
+            "busybox-static",
+            "dash",
+            "libc6",
+            "libcom-err2",
+            "libgssapi-krb5-2",
+            "libk5crypto3",
+            "libkeyutils1",
+            "libkrb5-3",
+            "libkrb5support0",
+            "libtirpc3",
+            "libtirpc-common",
+            "lmbench",
+        ],
+        files: &[
+            "etc/netconfig",
+            "usr/bin/busybox",
+            "usr/bin/dash",
+            "usr/bin/sh",
+            "usr/lib/aarch64-linux-gnu/ld-linux-aarch64.so.1",
+            "usr/lib/aarch64-linux-gnu/libc.so.6",
+            "usr/lib/aarch64-linux-gnu/libcom_err.so.2",
+            "usr/lib/aarch64-linux-gnu/libcom_err.so.2.1",
+            "usr/lib/aarch64-linux-gnu/libgssapi_krb5.so.2",
+            "usr/lib/aarch64-linux-gnu/libgssapi_krb5.so.2.2",
+            "usr/lib/aarch64-linux-gnu/libk5crypto.so.3",
+            "usr/lib/aarch64-linux-gnu/libk5crypto.so.3.1",
+            "usr/lib/aarch64-linux-gnu/libkeyutils.so.1",
+            "usr/lib/aarch64-linux-gnu/libkeyutils.so.1.10",
+            "usr/lib/aarch64-linux-gnu/libkrb5.so.3",
+            "usr/lib/aarch64-linux-gnu/libkrb5.so.3.3",
+            "usr/lib/aarch64-linux-gnu/libkrb5support.so.0",
+            "usr/lib/aarch64-linux-gnu/libkrb5support.so.0.1",
+            "usr/lib/aarch64-linux-gnu/libresolv.so.2",
+            "usr/lib/aarch64-linux-gnu/libtirpc.so.3",
+            "usr/lib/aarch64-linux-gnu/libtirpc.so.3.0.0",
+            "usr/lib/ld-linux-aarch64.so.1",
+            "usr/lib/lmbench/bin",
+        ],
+    },
+    command: &["/bin/dash", "/lab/lmbench.sh", "linux"],
+};
+
 /// Every such experiment.
-pub const ALL: &[Compared] = &[SYSCALL, PTHREADS];
+pub const ALL: &[Compared] = &[SYSCALL, PTHREADS, LMBENCH];
 
 /// Returns the names of all packages that the experiments need, whatever those packages need.
 pub fn packages() -> impl Iterator<Item = &'static str> {

@@ -48,6 +48,24 @@ pub const PTHREADS: Experiment = Experiment {
     ..USUAL
 };
 
+/// Debian's lmbench.
+pub const LMBENCH: Experiment = Experiment {
+    name: "lmbench",
+    title: "Debian's lmbench, unchanged: here, on Linux 6.1 in the same machine, and in percent of it",
+    unit: "microseconds of the machine, megabytes in a second, percent",
+    system: "linux",
+    runs: &[Run { arguments: &["/bin/dash", "/lab/lmbench.sh", "tench"], ..PLAIN }],
+    packed: |workspace| packed(workspace, "lmbench"),
+    on_host: |workspace| recorded(workspace, "lmbench"),
+    derive: |measured| {
+        percent(measured);
+        curves(measured);
+    },
+    plots: |_| switches(),
+    tables: |measured| vec![side_by_side(measured, "lmbench: microseconds, and of bw_… megabytes in a second")],
+    ..USUAL
+};
+
 /// Returns Linux's figures.
 fn recorded(workspace: &Workspace, name: &str) -> Result<Measured> {
     let mut measured = Measured::default();
@@ -126,6 +144,16 @@ fn threads() -> Vec<Plot> {
         panel.line(format!("{kind}{HERE}"), format!("{kind}: Tench"), colour)
     });
     vec![Plot::new("plot", "POSIX threads of one Linux program on both systems").with(mutexes).with(others)]
+}
+
+/// Draws what a switch between processes costs by their number.
+fn switches() -> Vec<Plot> {
+    let systems = [("switch_linux", "Linux", ORANGE), ("switch_tench", "Tench", BLUE)];
+    let empty = Panel::new("processes in a ring of pipes", "microseconds for each switch").log_x();
+    let panel = systems.into_iter().fold(empty, |panel, (series, label, colour)| {
+        panel.line(series, label, colour).marks(series, "", colour, Shape::Dot)
+    });
+    vec![Plot::new("plot", "lmbench's lat_ctx on both systems").with(panel)]
 }
 
 #[cfg(test)]
