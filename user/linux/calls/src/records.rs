@@ -76,6 +76,14 @@ pub mod sigevent {
     pub const USED: usize = 20;
 }
 
+pub mod mq_attr {
+    pub const FLAGS: usize = 0;
+    pub const MESSAGES: usize = 8;
+    pub const BYTES: usize = 16;
+    pub const COUNT: usize = 24;
+    pub const SIZE: usize = 64;
+}
+
 pub mod epoll_event {
     pub const EVENTS: usize = 0;
     pub const DATA: usize = 8;

@@ -216,6 +216,14 @@ signatures! {
     setsockopt(Descriptor, Unsigned, Unsigned, Address, Unsigned);
     getsockopt(Descriptor, Unsigned, Unsigned, Address, Address);
 
+    // Message queues.
+    mq_open(String, set(&names::OPEN), Mode, Address);
+    mq_unlink(String);
+    mq_timedsend(Descriptor, Bytes(2), Unsigned, Unsigned, Time);
+    mq_timedreceive(Descriptor, Result, Unsigned, Address, Time);
+    mq_notify(Descriptor, Address);
+    mq_getsetattr(Descriptor, Address, Address);
+
     // The system.
     uname(Address);
     sysinfo(Address);

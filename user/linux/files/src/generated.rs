@@ -94,7 +94,7 @@ const fn node(class: Class) -> Node {
     let never = Time { seconds: 0, nanoseconds: 0 };
     let permissions = if matches!(class, Class::Directory) { 0o555 } else { 0o444 };
     let attributes = Attributes { permissions, user: 0, group: 0, accessed: never, modified: never, changed: never };
-    Node { kind: Kind::Generated(class), attributes, links: 1, users: 1 }
+    Node { inode: 0, kind: Kind::Generated(class), attributes, links: 1, users: 1 }
 }
 
 static DIRECTORY: Node = node(Class::Directory);

@@ -88,6 +88,9 @@ pub struct Attributes {
 /// A file or directory.
 #[derive(Debug)]
 pub struct Node {
+    /// Number as programs see it, which no other node has had: a file that is mapped, and has ended here, is not
+    /// mistaken for another one. It is 0 for generated nodes.
+    pub(crate) inode: u64,
     /// Type and contents.
     pub kind: Kind,
     /// Records beside that.

@@ -33,6 +33,8 @@ pub enum NewNode<'a> {
 #[derive(Debug)]
 pub struct Tree {
     pub(crate) nodes: Slab<Node>,
+    /// Number of the node that was made last, as programs see it.
+    last_inode: u64,
     /// The present time, which is recorded for what happens.
     pub now: Time,
 }
@@ -43,7 +45,7 @@ impl Tree {
 
     /// Returns a tree that consists of an empty root.
     pub fn new(now: Time) -> Tree {
-        let mut tree = Tree { nodes: Slab::new(), now };
+        let mut tree = Tree { nodes: Slab::new(), last_inode: 0, now };
         let root = tree.add(Kind::Directory(Directory::new(Tree::ROOT)), 0o755);
         let node = tree.node_mut(root);
         node.links = 2;
@@ -77,7 +79,7 @@ impl Tree {
         }
     }
 
-    /// Returns a node's number, as a program sees it.
+    /// Returns a number that no other node has at the time.
     pub fn number(id: NodeId) -> u64 {
         id.number_of_generated().unwrap_or(id.0) + 1
     }
@@ -90,11 +92,20 @@ impl Tree {
         tench_linux_memory::prepare(&mut self.nodes, count, |bytes| memory.check_room(bytes))
     }
 
+    /// Returns a node's number, as a program sees it.
+    pub fn inode(&self, id: NodeId) -> u64 {
+        match self.nodes.get(id.0 as usize) {
+            Some(node) => node.inode,
+            None => Tree::number(id),
+        }
+    }
+
     /// Adds a node without an entry.
     pub(crate) fn add(&mut self, kind: Kind, permissions: u32) -> NodeId {
         let (accessed, modified, changed) = (self.now, self.now, self.now);
         let attributes = Attributes { permissions, user: 0, group: 0, accessed, modified, changed };
-        NodeId(self.nodes.insert(Node { kind, attributes, links: 0, users: 0 }) as u64)
+        self.last_inode += 1;
+        NodeId(self.nodes.insert(Node { inode: self.last_inode, kind, attributes, links: 0, users: 0 }) as u64)
     }
 
     /// Makes a pipe without a name, with one user.

@@ -267,7 +267,7 @@ impl Both {
             let path = [path, b"/", entry.name].concat();
             let target = self.tree.link_target(entry.node).unwrap_or(&[]).to_vec();
             let count = nodes.len();
-            let number = *nodes.entry(Tree::number(entry.node)).or_insert(count);
+            let number = *nodes.entry(self.tree.inode(entry.node)).or_insert(count);
             all.insert(path.clone(), (node.kind.file_type(), node.links(), target, number));
             if node.directory().is_some() {
                 self.list_here(entry.node, &path, nodes, all);

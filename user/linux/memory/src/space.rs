@@ -104,6 +104,9 @@ pub struct MapRequest {
     pub grows: bool,
 }
 
+/// The most areas of a process: what Linux allows without being told otherwise.
+pub const MAX_AREAS: usize = 65_530;
+
 /// The address space of a process.
 #[derive(Debug)]
 pub struct Space<H: Hardware> {
@@ -115,6 +118,8 @@ pub struct Space<H: Hardware> {
     limits: Range<u64>,
     /// Where areas without an address are put, from the end downwards.
     arena: Range<u64>,
+    /// From here to the end of the arena nothing is free, so that no place is searched there.
+    full_from: u64,
 }
 
 /// Returns where an address lies: the first address of its table, and its entry.
@@ -129,7 +134,7 @@ impl<H: Hardware> Space<H> {
     /// `ENOMEM`
     pub fn new(memory: &mut Memory<H>, limits: Range<u64>, arena: Range<u64>) -> Result<Space<H>, Errno> {
         let root = memory.hardware.make_root()?;
-        Ok(Space { areas: Areas::new(), tables: BTreeMap::new(), root, limits, arena })
+        Ok(Space { areas: Areas::new(), tables: BTreeMap::new(), root, limits, full_from: arena.end, arena })
     }
 
     /// Returns the areas.
@@ -163,12 +168,16 @@ impl<H: Hardware> Space<H> {
     ///
     /// # Errors
     /// - `EINVAL`: a fixed address is not that of a page, or the length is 0.
-    /// - `ENOMEM`: there is no room, or a fixed address is not one that a process may use.
+    /// - `ENOMEM`: there is no room, there are [as many areas as may be](MAX_AREAS), or a fixed address is not one that
+    ///   a process may use.
     /// - `EEXIST`: something is at the address that must be free.
     pub fn map(&mut self, memory: &mut Memory<H>, request: &MapRequest) -> Result<u64, Errno> {
         let length = round_up(request.length).ok_or(Errno::ENOMEM)?;
         if length == 0 {
             return Err(Errno::EINVAL);
+        }
+        if self.areas.count() > MAX_AREAS {
+            return Err(Errno::ENOMEM);
         }
         let start = self.place(request.placement, length)?;
         let range = start..start + length;
@@ -178,6 +187,9 @@ impl<H: Hardware> Space<H> {
         }
         let MapRequest { rights, allowed, shared, backing, grows, .. } = *request;
         self.areas.insert(start, Area { end: range.end, rights, allowed, shared, backing, grows });
+        if range.end == self.full_from {
+            self.full_from = start;
+        }
         self.join(memory, range);
         Ok(start)
     }
@@ -189,7 +201,7 @@ impl<H: Hardware> Space<H> {
                 let hint = self.range(address & !(PAGE_SIZE - 1), length).filter(|range| range.start != 0);
                 let free = hint.filter(|range| self.areas.within(range.clone()).next().is_none());
                 let start = free.map(|range| range.start);
-                start.or_else(|| self.areas.find_free(length, self.arena.clone())).ok_or(Errno::ENOMEM)
+                start.or_else(|| self.areas.find_free(length, self.arena.start..self.full_from)).ok_or(Errno::ENOMEM)
             }
             Placement::Fixed(address) | Placement::FixedIfFree(address) => {
                 if !address.is_multiple_of(PAGE_SIZE) {
@@ -205,9 +217,14 @@ impl<H: Hardware> Space<H> {
     /// Removes what is in a range.
     ///
     /// # Errors
-    /// `EINVAL` if the address is not that of a page, the length is 0, or the range is not one that a process may use.
+    /// `EINVAL` if the address is not that of a page, the length is 0, or the range is not one that a process may use;
+    /// `ENOMEM` if an area would be divided and there are as many as may be.
     pub fn unmap(&mut self, memory: &mut Memory<H>, start: u64, length: u64) -> Result<(), Errno> {
         let range = self.range(start, length).filter(|range| !range.is_empty()).ok_or(Errno::EINVAL)?;
+        let divides = |(start, area): (u64, &Area)| start < range.start && range.end < area.end;
+        if self.areas.count() >= MAX_AREAS && self.areas.at(range.start).is_some_and(divides) {
+            return Err(Errno::ENOMEM);
+        }
         self.remove(memory, range);
         Ok(())
     }
@@ -219,6 +236,7 @@ impl<H: Hardware> Space<H> {
         }
         self.drop_entries(memory, range.clone());
         self.split(memory, &range);
+        self.full_from = self.full_from.max(range.end.min(self.arena.end));
         while let Some(area) = self.areas.remove_first(range.clone()) {
             if let Backing::Object(id, _) = area.backing {
                 memory.objects.release(&mut memory.pool, id);
@@ -275,13 +293,14 @@ impl<H: Hardware> Space<H> {
     ///
     /// # Errors
     /// - `EINVAL`: the address is not that of a page.
-    /// - `ENOMEM`: there is no area in some part of the range. What lies before it has changed.
+    /// - `ENOMEM`: there is no area in some part of the range. What lies before it has changed. Or there are
+    ///   [as many areas as may be](MAX_AREAS), and nothing has changed.
     /// - `EACCES`: an area may not have these rights. What lies before it has changed.
     pub fn protect(&mut self, memory: &mut Memory<H>, start: u64, length: u64, rights: Rights) -> Result<(), Errno> {
         if !start.is_multiple_of(PAGE_SIZE) {
             return Err(Errno::EINVAL);
         }
-        let range = self.range(start, length).ok_or(Errno::ENOMEM)?;
+        let range = self.range(start, length).filter(|_| self.areas.count() <= MAX_AREAS).ok_or(Errno::ENOMEM)?;
         let (mut end, mut result) = (range.start, Ok(()));
         for (part, area) in self.areas.within(range.clone()) {
             if part.start != end {
@@ -365,8 +384,8 @@ impl<H: Hardware> Space<H> {
     pub fn fork(&mut self, memory: &mut Memory<H>) -> Result<Space<H>, Errno> {
         memory.check_room(self.areas.count().saturating_mul(AREA_SIZE))?;
         let root = memory.hardware.make_root()?;
-        let (limits, arena) = (self.limits.clone(), self.arena.clone());
-        let mut child = Space { areas: self.areas.clone(), tables: BTreeMap::new(), root, limits, arena };
+        let (limits, arena, full_from) = (self.limits.clone(), self.arena.clone(), self.full_from);
+        let mut child = Space { areas: self.areas.clone(), tables: BTreeMap::new(), root, limits, arena, full_from };
         for (_, area) in child.areas.iter() {
             if let Backing::Object(id, _) = area.backing {
                 memory.objects.share(id);

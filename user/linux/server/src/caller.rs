@@ -190,14 +190,24 @@ impl<M: Machine> Caller<'_, M> {
     /// call is to return. What it has done so far stays known.
     pub(crate) fn wait(&mut self, keys: &[Key], deadline: Option<Duration>, interruption: Interruption) -> Errno {
         let place = &mut self.process.thread_mut().waiting;
-        let (done, time_left, opening) =
-            place.take().map_or((0, 0, None), |before| (before.done, before.time_left, before.opening));
+        let (done, time_left, opening, is_by_date) = place
+            .take()
+            .map_or((0, 0, None, false), |before| (before.done, before.time_left, before.opening, before.is_by_date));
         let mut keys = keys.to_vec();
         keys.sort_unstable();
         keys.dedup();
         let (number, arguments, messages) = (0, [0; 6], 0);
-        *place = Some(Waiting { number, arguments, keys, deadline, interruption, done, messages, time_left, opening });
+        let waiting =
+            Waiting { number, arguments, keys, deadline, is_by_date, interruption, done, messages, time_left, opening };
+        *place = Some(waiting);
         WAITS
+    }
+
+    /// Says whether the call, which waits, does so until the clock with the date shows a time.
+    pub(crate) fn wait_by_date(&mut self, is_by_date: bool) {
+        if let Some(waiting) = self.waiting_mut() {
+            waiting.is_by_date = is_by_date;
+        }
     }
 
     /// Returns how much of the call had been done when it began to wait.

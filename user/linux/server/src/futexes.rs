@@ -30,6 +30,8 @@ pub struct Waiter {
     pub bits: u32,
     /// The thread waits to own the word, which is a lock.
     pub is_locker: bool,
+    /// Priority of the thread when it began to wait: the higher ones are woken first.
+    pub priority: u32,
 }
 
 /// Threads that wait for words.
@@ -42,10 +44,12 @@ pub struct Futexes {
 }
 
 impl Futexes {
-    /// Adds a thread to the end of a word's queue.
+    /// Adds a thread to a word's queue, behind all that have its priority or a higher one.
     pub fn add(&mut self, word: Word, waiter: Waiter) {
         self.words.insert(waiter.thread, word);
-        self.queues.entry(word).or_default().push_back(waiter);
+        let queue = self.queues.entry(word).or_default();
+        let place = queue.partition_point(|other| other.priority >= waiter.priority);
+        queue.insert(place, waiter);
     }
 
     /// Returns whether a thread stands in a queue.
@@ -70,6 +74,9 @@ impl Futexes {
             }
             if queue.iter().any(|waiter| self.words.get(&waiter.thread) != Some(word)) {
                 return Err("a thread stands in the queue of another word");
+            }
+            if !queue.iter().is_sorted_by(|one, next| one.priority >= next.priority) {
+                return Err("a thread stands before one of a higher priority");
             }
             count += queue.len();
         }

@@ -1,6 +1,6 @@
 //! Locks of files, as descriptors are closed and waits end.
 
-use tench_linux_files::NodeId;
+use tench_linux_files::{Kind, NodeId};
 use tench_linux_locks::Locks;
 
 use crate::descriptors::DescriptionId;
@@ -20,6 +20,12 @@ impl<M: Machine> System<M> {
                 self.locks.close_process(open_file.node, process);
                 self.wake_lockers();
             }
+        }
+        // It learns of no messages any more that come to a queue, either.
+        if let Kind::Special(number) = self.tree.node(self.descriptions.find(description).node).kind
+            && let Some(queue) = self.specials.queue(number)
+        {
+            self.queues.forget(queue, process);
         }
         self.close(description);
     }

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use slab::Slab;
 use tench_linux_files::NodeId;
+use tench_linux_queues::QueueId;
 use tench_linux_sockets::SocketId;
 use tench_linux_sockets::numbers::kind;
 
@@ -44,6 +45,8 @@ impl Counter {
 pub struct Timer {
     /// The timer belongs to the clock that counts from the beginning of 1970.
     pub is_realtime: bool,
+    /// The timer is due when that clock shows a time, also if somebody sets the clock.
+    pub is_by_date: bool,
     /// When it is due next: time since the machine started.
     pub next: Option<Duration>,
     /// How long after each time the next one is; zero if there is none.
@@ -53,6 +56,11 @@ pub struct Timer {
 }
 
 impl Timer {
+    /// Returns a timer that is not set.
+    pub const fn unset(is_realtime: bool) -> Timer {
+        Timer { is_realtime, is_by_date: false, next: None, interval: Duration::ZERO, count: 0 }
+    }
+
     /// Counts how often the timer has been due by now, and sets when it is due next.
     pub fn pass(&mut self, now: Duration) {
         let Some(next) = self.next.filter(|next| *next <= now) else { return };
@@ -81,6 +89,8 @@ pub enum Special {
     Epoll(Epoll),
     /// A socket.
     Socket(Socket),
+    /// A message queue.
+    Queue(QueueId),
 }
 
 /// A socket.
@@ -134,6 +144,14 @@ impl Specials {
         }
     }
 
+    /// Returns the message queue that one is.
+    pub fn queue(&self, number: u32) -> Option<QueueId> {
+        match self.all.get(number as usize) {
+            Some(Special::Queue(queue)) => Some(*queue),
+            _ => None,
+        }
+    }
+
     /// Returns whether one is a socket.
     pub fn is_socket(&self, number: u32) -> bool {
         self.socket(number).is_some()
@@ -148,6 +166,14 @@ impl Specials {
     pub fn epolls(&mut self) -> impl Iterator<Item = (u32, &mut Epoll)> {
         self.all.iter_mut().filter_map(|(number, special)| match special {
             Special::Epoll(epoll) => Some((number as u32, epoll)),
+            _ => None,
+        })
+    }
+
+    /// Returns all timers, with their numbers.
+    pub fn timers(&mut self) -> impl Iterator<Item = (u32, &mut Timer)> {
+        self.all.iter_mut().filter_map(|(number, special)| match special {
+            Special::Timer(timer) => Some((number as u32, timer)),
             _ => None,
         })
     }

@@ -8,9 +8,11 @@ use tench_linux_calls::Sysno;
 use tench_linux_calls::numbers::open;
 use tench_linux_files::{Errno, Kind, NewNode, NodeId, Time, Tree};
 use tench_linux_memory::{Memory, ObjectId, Objects, Pool};
+use tench_linux_queues::Queues;
 use tench_linux_sockets::{Limits, SentFile, Sockets};
 use tench_linux_terminal::Ending;
 
+use crate::calls::Notice;
 use crate::descriptors::{Description, DescriptionId, Descriptions, Descriptor, Descriptors};
 use crate::devices;
 use crate::exec::TRAMPOLINE_CODE;
@@ -18,7 +20,7 @@ use crate::futexes::Futexes;
 use crate::instance::FIRST;
 use crate::locks::FileLocks;
 use crate::owners::Owners;
-use crate::process::{Process, TimerNames};
+use crate::process::{Process, SignalTimer, TimerNames};
 use crate::signals::{Info, number};
 use crate::spaces::{SpaceId, Spaces};
 use crate::specials::{Socket, Special, Specials};
@@ -81,6 +83,8 @@ pub struct System<M: Machine> {
     pub(crate) trampoline: ObjectId,
     /// For each standard stream outside that is no console, the pipe, and its other end.
     outside: [Option<(NodeId, DescriptionId)>; 3],
+    /// The date at the machine's start, if a program has set the clock.
+    pub(crate) date_at_start: Option<Duration>,
     /// The console's input.
     pub terminal: Terminal,
     /// Memory of the processes.
@@ -93,6 +97,8 @@ pub struct System<M: Machine> {
     pub(crate) timers: TimerNames,
     /// Sockets. Files that are sent are on their way as open files.
     pub sockets: Sockets<DescriptionId>,
+    /// Message queues.
+    pub queues: Queues<Option<Notice>>,
     /// Set while files are closed that were in sockets.
     settles: bool,
     /// Things with descriptors that are no files.
@@ -130,12 +136,14 @@ impl<M: Machine> System<M> {
             reported: BTreeSet::new(),
             trampoline,
             outside: [None; 3],
+            date_at_start: None,
             terminal: Terminal::new(FIRST),
             spaces: Spaces::new(),
             futexes: Futexes::default(),
             locks: FileLocks::default(),
             timers: TimerNames::default(),
             sockets: Sockets::new(Limits::default()),
+            queues: Queues::default(),
             settles: false,
             specials: Specials::default(),
             owners: Owners::new(),
@@ -158,9 +166,15 @@ impl<M: Machine> System<M> {
         Ok(system)
     }
 
+    /// Returns the date: time since the beginning of 1970.
+    pub fn date(&self) -> Duration {
+        let hardware = &self.memory.hardware;
+        self.date_at_start.map_or_else(|| hardware.realtime(), |start| hardware.monotonic().saturating_add(start))
+    }
+
     /// Sets the time that is recorded for changes of files.
     pub fn update_time(&mut self) {
-        let now = self.memory.hardware.realtime();
+        let now = self.date();
         self.tree.now = Time { seconds: now.as_secs().cast_signed(), nanoseconds: now.subsec_nanos() };
     }
 
@@ -290,6 +304,7 @@ impl<M: Machine> System<M> {
             Some(Special::Timer(timer)) => self.waiters.set_alarm(Alarm::Timer, number, timer.next, None),
             Some(Special::Epoll(epoll)) => self.end_epoll(number, epoll),
             Some(Special::Socket(socket)) => self.end_socket(&socket),
+            Some(Special::Queue(queue)) => self.queues.close(queue),
             Some(Special::Counter(_) | Special::Signals(_)) | None => {}
         }
     }
@@ -354,6 +369,32 @@ impl<M: Machine> System<M> {
             let next = timer.next;
             self.waiters.set_alarm(Alarm::Timer, number, None, next);
             self.waiters.wake(Key::Timer(number));
+        }
+    }
+
+    /// Lets what is to happen to a process at a date happen at another time, since the clock was set.
+    pub(crate) fn move_timers(&mut self, process: &mut Process<M>, moved: impl Fn(Duration) -> Duration) {
+        for SignalTimer { name, timer, .. } in process.timers.values_mut().filter(|one| one.timer.is_by_date) {
+            let before = timer.next;
+            timer.next = before.map(&moved);
+            self.waiters.set_alarm(Alarm::SignalTimer, *name, before, timer.next);
+        }
+        for thread in &mut process.threads {
+            let (id, waiting) = (thread.id, thread.waiting.as_mut().filter(|waiting| waiting.is_by_date));
+            if let Some(Waiting { deadline, .. }) = waiting {
+                let before = *deadline;
+                *deadline = before.map(&moved);
+                self.waiters.set_alarm(Alarm::Wait, id, before, *deadline);
+            }
+        }
+    }
+
+    /// Lets timers with descriptors that are due at a date be due at another time, since the clock was set.
+    pub(crate) fn move_date_timers(&mut self, moved: impl Fn(Duration) -> Duration) {
+        for (number, timer) in self.specials.timers().filter(|(_, timer)| timer.is_by_date) {
+            let before = timer.next;
+            timer.next = before.map(&moved);
+            self.waiters.set_alarm(Alarm::Timer, number, before, timer.next);
         }
     }
 

@@ -20,6 +20,28 @@ pub fn turn(nice: i32) -> u32 {
     (0..nice).fold(WHOLE_TURN, |parts, _| parts * 4 / 5)
 }
 
+/// Wishes of a thread for how it is scheduled. They are recorded, and decide who of those that wait for a word is woken
+/// first; all threads run in turns all the same, so that none has others wait that are not of its instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scheduling {
+    /// `SCHED_OTHER` or another policy.
+    pub policy: u32,
+    /// Priority with `SCHED_FIFO` and `SCHED_RR`; 0 with others.
+    pub priority: u32,
+    /// The children of the thread are scheduled in the usual way.
+    pub is_reset: bool,
+}
+
+impl Scheduling {
+    /// Returns how a child of the thread is scheduled.
+    pub fn inherited(self) -> Scheduling {
+        match self {
+            Scheduling { is_reset: true, priority: 1.., .. } => Scheduling::default(),
+            _ => Scheduling { is_reset: false, ..self },
+        }
+    }
+}
+
 /// Activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -50,6 +72,8 @@ pub struct Thread<M: Machine> {
     pub signals: ThreadSignals,
     /// How much it lets others run in its place: from -20 to 19.
     pub nice: i32,
+    /// How it wants to be scheduled beside others.
+    pub scheduling: Scheduling,
     /// The name, at first that of its program.
     pub name: [u8; 16],
     /// Address of a word that becomes zero when the thread ends, for others to see; 0 for none.
@@ -70,6 +94,7 @@ impl<M: Machine> Thread<M> {
             trace: None,
             signals: ThreadSignals::default(),
             nice: 0,
+            scheduling: Scheduling::default(),
             name: [0; 16],
             clear_at_end: 0,
             robust_list: 0,

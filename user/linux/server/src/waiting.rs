@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tench_linux_files::NodeId;
+use tench_linux_queues::QueueId;
 use tench_linux_sockets::{Event as SocketEvent, SocketId};
 
 use crate::descriptors::DescriptionId;
@@ -39,6 +40,10 @@ pub enum Key {
     Lock(u32),
     /// Something has happened to a socket.
     Socket(SocketId, SocketEvent),
+    /// A message queue has a message.
+    Message(QueueId),
+    /// A message queue has room.
+    QueueRoom(QueueId),
 }
 
 /// How a signal ends a wait.
@@ -63,6 +68,8 @@ pub struct Waiting {
     pub keys: Vec<Key>,
     /// When the wait ends at the latest: time since the machine started.
     pub deadline: Option<Duration>,
+    /// The wait ends when the clock with the date shows a time, also if somebody sets that clock.
+    pub is_by_date: bool,
     /// How a signal ends it.
     pub interruption: Interruption,
     /// How much of what was asked for has been done.
@@ -230,6 +237,12 @@ impl Waiters {
             self.by_time.remove(&(old, alarm, whose));
         }
         self.by_time.extend(new.map(|new| (new, alarm, whose)));
+    }
+
+    /// Returns whether a thread waits for something.
+    pub fn has_thread(&self, key: Key) -> bool {
+        let first = self.by_key.range((key, Waiter::Thread(0))..).next();
+        first.is_some_and(|(found, waiter)| *found == key && matches!(waiter, Waiter::Thread(_)))
     }
 
     /// Ends the wait of all who wait for something.

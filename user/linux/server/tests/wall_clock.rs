@@ -76,13 +76,91 @@ fn clocks_show_the_date_or_the_time_since_the_start() {
     assert_eq!(words(&mut play, DATA), [START.as_secs() + 5, 200_000]);
 }
 
+/// Makes another process, which goes on with the same program. Returns its number.
+fn fork(play: &mut Play) -> u32 {
+    const CHILD: u64 = 17;
+    u32::try_from(call(play, Sysno::clone, &[CHILD]).unwrap()).unwrap()
+}
+
+/// Sets the clock with the date.
+fn set(play: &mut Play, time: Duration) -> Option<i64> {
+    play.put(1, DATA, &[time.as_secs(), time.subsec_nanos().into()]);
+    call(play, Sysno::clock_settime, &[OF_DATE[0], DATA])
+}
+
 #[test]
-fn nobody_sets_the_date() {
+fn a_program_sets_the_date_of_its_instance() {
     let mut play = Play::new(4096);
+    let_pass(&mut play, Duration::from_secs(2));
+    let date = Duration::new(1_000_000_000, 7);
+    assert_eq!(set(&mut play, date), Some(0));
+    for of_date in OF_DATE {
+        assert_eq!(clock(&mut play, of_date), date, "clock {of_date}");
+    }
+    assert_eq!(clock(&mut play, MONOTONIC), Duration::from_secs(3));
+    let_pass(&mut play, Duration::from_secs(5));
+    assert_eq!(clock(&mut play, OF_DATE[0]), date + Duration::from_secs(5));
+    path(&mut play, "/tmp/f");
+    call(&mut play, Sysno::openat, &[HERE, PATH, CREATE, 0o644]);
+    assert_eq!(times(&mut play, "/tmp/f"), [date + Duration::from_secs(5); 3]);
+    let refused = Some((-Errno::EINVAL.into_raw()).into());
+    assert_eq!(set(&mut play, Duration::from_secs(7)), refused, "the machine was on for 8 seconds then");
     play.put(1, DATA, &[1_000_000_000, 0]);
-    let result = call(&mut play, Sysno::clock_settime, &[OF_DATE[0], DATA]);
-    assert_eq!(result, Some((-Errno::EPERM.into_raw()).into()));
-    assert_eq!(clock(&mut play, OF_DATE[0]), START + Duration::from_secs(1));
+    for other in [MONOTONIC, 2, 5, 77] {
+        assert_eq!(call(&mut play, Sysno::clock_settime, &[other, DATA]), refused, "clock {other}");
+    }
+    assert_eq!(clock(&mut play, OF_DATE[0]), date + Duration::from_secs(5));
+}
+
+#[test]
+fn what_waits_for_a_date_waits_for_it_by_the_clock_that_was_set() {
+    let mut play = Play::new(4096);
+    let child = fork(&mut play);
+    let due = START + Duration::from_secs(100);
+    play.put(child, DATA, &[due.as_secs(), 0]);
+    let sleep = [OF_DATE[0], ABSOLUTE, DATA, 0, 0, 0];
+    assert_eq!(play.call(child, Sysno::clock_nanosleep as u64, sleep), None);
+    assert_eq!(play.instance.deadline(), Some(Duration::from_secs(100)));
+    assert_eq!(set(&mut play, START + Duration::from_secs(31)), Some(0));
+    assert_eq!(play.instance.deadline(), Some(Duration::from_secs(70)));
+    assert_eq!(set(&mut play, START + Duration::from_secs(11)), Some(0));
+    assert_eq!(play.instance.deadline(), Some(Duration::from_secs(90)));
+    assert_eq!(set(&mut play, due), Some(0));
+    play.instance.pass_time();
+    assert_eq!(play.doing(child), Some(Doing::Runs));
+    // Who waits for so long waits for so long.
+    play.put(child, DATA, &[50, 0]);
+    assert_eq!(play.call(child, Sysno::clock_nanosleep as u64, [OF_DATE[0], 0, DATA, 0, 0, 0]), None);
+    assert_eq!(set(&mut play, due + Duration::from_secs(1000)), Some(0));
+    assert_eq!(play.instance.deadline(), Some(Duration::from_secs(51)));
+    play.check();
+}
+
+#[test]
+fn timers_that_are_due_at_a_date_are_due_by_the_clock_that_was_set() {
+    let mut play = Play::new(4096);
+    assert_eq!(call(&mut play, Sysno::timer_create, &[OF_DATE[0], 0, DATA]), Some(0));
+    let file = call(&mut play, Sysno::timerfd_create, &[OF_DATE[0], 0]).unwrap().cast_unsigned();
+    let arm = |play: &mut Play, flags: u64, first: u64| {
+        play.put(1, DATA, &[0, 0, first, 0]);
+        assert_eq!(call(play, Sysno::timer_settime, &[0, flags, DATA, 0]), Some(0));
+        play.put(1, DATA, &[0, 0, first + 1, 0]);
+        assert_eq!(call(play, Sysno::timerfd_settime, &[file, flags, DATA, 0]), Some(0));
+    };
+    let left = |play: &mut Play| {
+        assert_eq!(call(play, Sysno::timer_gettime, &[0, DATA]), Some(0));
+        let [_, _, one, _] = words(play, DATA);
+        assert_eq!(call(play, Sysno::timerfd_gettime, &[file, DATA]), Some(0));
+        let [_, _, other, _]: [u64; 4] = words(play, DATA);
+        [one, other]
+    };
+    arm(&mut play, ABSOLUTE, START.as_secs() + 100);
+    assert_eq!(set(&mut play, START + Duration::from_secs(40)), Some(0));
+    assert_eq!((left(&mut play), play.instance.deadline()), ([60, 61], Some(Duration::from_secs(61))));
+    arm(&mut play, 0, 100);
+    assert_eq!(set(&mut play, START + Duration::from_secs(80)), Some(0));
+    assert_eq!((left(&mut play), play.instance.deadline()), ([100, 101], Some(Duration::from_secs(101))));
+    play.check();
 }
 
 #[test]

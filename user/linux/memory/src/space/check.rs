@@ -15,6 +15,9 @@ impl<H: Hardware> Space<H> {
         mapped: impl Fn(&H::Table, usize) -> Option<(Page, Rights)>,
     ) -> Result<(), &'static str> {
         self.areas.check()?;
+        if self.full_from < self.arena.end && !self.areas.cover(self.full_from..self.arena.end) {
+            return Err("something is free where no place is searched");
+        }
         for (base, table) in &self.tables {
             if table.used != table.entries.iter().flatten().count() {
                 return Err("a table has another number of entries than it says");

@@ -130,7 +130,9 @@ impl<M: Machine> Caller<'_, M> {
             signals.stack = Stack::NONE;
         }
         let clear_at_end = if beginning.has(clone::CHILD_CLEARTID) { beginning.id_address } else { 0 };
-        Ok(Thread { signals, nice: own.nice, name: own.name, clear_at_end, ..Thread::new(id, machine) })
+        let scheduling = own.scheduling.inherited();
+        let name = own.name;
+        Ok(Thread { signals, nice: own.nice, scheduling, name, clear_at_end, ..Thread::new(id, machine) })
     }
 
     /// Makes a process, which inherits all that a child does.

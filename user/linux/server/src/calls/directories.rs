@@ -22,7 +22,7 @@ struct Records {
 
 impl Records {
     /// Adds an entry for a file of a type, if there is room.
-    fn add(&mut self, entry: Entry<'_>, kind: u32) -> bool {
+    fn add(&mut self, entry: Entry<'_>, inode: u64, kind: u32) -> bool {
         let records = &mut self.bytes;
         let size = (ENTRY_HEAD + entry.name.len() + 1).next_multiple_of(8);
         if (records.len() + size) as u64 > self.most {
@@ -30,7 +30,7 @@ impl Records {
             return false;
         }
         let end = records.len() + size;
-        records.extend_from_slice(&Tree::number(entry.node).to_le_bytes());
+        records.extend_from_slice(&inode.to_le_bytes());
         records.extend_from_slice(&entry.next.to_le_bytes());
         records.extend_from_slice(&(size as u16).to_le_bytes());
         records.push((kind / file_type::FIFO) as u8);
@@ -96,7 +96,8 @@ impl<M: Machine> Caller<'_, M> {
         if node.is_generated() {
             for entry in self.view().entries(node, position)? {
                 let next = entry.position + 1;
-                if !records.add(Entry { next, name: &entry.name, node: entry.node }, kind(entry.node)) {
+                let (inode, kind) = (Tree::number(entry.node), kind(entry.node));
+                if !records.add(Entry { next, name: &entry.name, node: entry.node }, inode, kind) {
                     break;
                 }
                 position = next;
@@ -104,7 +105,8 @@ impl<M: Machine> Caller<'_, M> {
         } else {
             let directory = self.system.tree.node(node).directory().ok_or(Errno::ENOTDIR)?;
             for entry in directory.entries(node, position) {
-                if !records.add(entry, kind(entry.node)) {
+                let (inode, kind) = (self.system.tree.inode(entry.node), kind(entry.node));
+                if !records.add(entry, inode, kind) {
                     break;
                 }
                 position = entry.next;

@@ -48,7 +48,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         let is_realtime = matches!(clock as u32, 0 | 8);
-        let timer = Timer { is_realtime, next: None, interval: Duration::ZERO, count: 0 };
+        let timer = Timer::unset(is_realtime);
         let kept = open::RDWR | flags & open::NONBLOCK;
         self.add_special(Special::Timer(timer), kept, flags & open::CLOEXEC != 0)
     }
@@ -80,8 +80,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         let number = self.special(descriptor)?;
-        let hardware = &self.system.memory.hardware;
-        let (now, realtime) = (hardware.monotonic(), hardware.realtime());
+        let (now, realtime) = (self.system.memory.hardware.monotonic(), self.system.date());
         let timer = self.timer(number)?;
         let clock = if timer.is_realtime { realtime } else { now };
         let left = if flags & ABSOLUTE != 0 { first.saturating_sub(clock) } else { first };
@@ -89,6 +88,7 @@ impl<M: Machine> Caller<'_, M> {
         let before = *timer;
         timer.next = (!first.is_zero()).then(|| now.saturating_add(left));
         (timer.interval, timer.count) = (interval, 0);
+        timer.is_by_date = timer.is_realtime && flags & ABSOLUTE != 0;
         let next = timer.next;
         self.system.waiters.set_alarm(Alarm::Timer, number, before.next, next);
         self.write_times(old, &before, now)
@@ -135,7 +135,7 @@ impl<M: Machine> Caller<'_, M> {
     pub(crate) fn read_special(&mut self, number: u32, node: NodeId, flags: u32, into: &mut [u8]) -> Result<usize> {
         let (taken, key) = match self.system.specials.get(number) {
             // What a socket has received is read as a message.
-            Special::Epoll(_) | Special::Socket(_) => return Err(Errno::EINVAL),
+            Special::Epoll(_) | Special::Socket(_) | Special::Queue(_) => return Err(Errno::EINVAL),
             Special::Signals(set) => {
                 let set = *set;
                 return self.read_signals(set, flags, into);
@@ -185,7 +185,9 @@ impl<M: Machine> Caller<'_, M> {
                 let socket = *socket;
                 return self.send_bytes(&socket, flags, from);
             }
-            Special::Timer(_) | Special::Signals(_) | Special::Epoll(_) => return Err(Errno::EINVAL),
+            Special::Timer(_) | Special::Signals(_) | Special::Epoll(_) | Special::Queue(_) => {
+                return Err(Errno::EINVAL);
+            }
         };
         let value = from.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)).ok_or(Errno::EINVAL)?;
         if value > Counter::MAX {

@@ -72,9 +72,8 @@ impl<M: Machine> Caller<'_, M> {
             return Ok(None);
         }
         let time = self.read_time(time)?;
-        let hardware = &self.system.memory.hardware;
-        let now = hardware.monotonic();
-        let clock = if is_realtime { hardware.realtime() } else { now };
+        let now = self.system.memory.hardware.monotonic();
+        let clock = if is_realtime { self.system.date() } else { now };
         Ok(Some(now.saturating_add(time.saturating_sub(clock))))
     }
 
@@ -112,11 +111,14 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EAGAIN);
         }
         let (word, thread) = (self.word(address)?, self.process.thread().id);
+        let priority = self.process.thread().scheduling.priority;
         if self.has_passed(deadline) {
             return Err(Errno::ETIMEDOUT);
         }
-        self.system.futexes.add(word, Waiter { thread, bits, is_locker: false });
-        Err(self.wait_on(deadline))
+        self.system.futexes.add(word, Waiter { thread, bits, is_locker: false, priority });
+        let result = self.wait_on(deadline);
+        self.wait_by_date(clock == Some(true));
+        Err(result)
     }
 
     /// Wakes so many threads that wait for a word. Returns their number.
@@ -219,12 +221,13 @@ impl<M: Machine> Caller<'_, M> {
             return Ok(0);
         }
         let (word, thread) = (self.word(address)?, self.process.thread().id);
+        let priority = self.process.thread().scheduling.priority;
         if self.system.futexes.first(word).is_some_and(|first| !first.is_locker) {
             return Err(Errno::EINVAL);
         }
         let value = self.load(address)? | WAITERS;
         self.write(address, &value.to_le_bytes())?;
-        self.system.futexes.add(word, Waiter { thread, bits: u32::MAX, is_locker: true });
+        self.system.futexes.add(word, Waiter { thread, bits: u32::MAX, is_locker: true, priority });
         Err(self.wait(&[], deadline, Interruption::Restartable))
     }
 

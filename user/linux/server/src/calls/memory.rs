@@ -162,4 +162,41 @@ impl<M: Machine> Caller<'_, M> {
             }
         }
     }
+
+    /// Writes an area back to its file: nothing is to be done, but the range must have areas.
+    pub fn msync(&mut self, address: u64, length: u64, flags: u64) -> Result {
+        const ASYNC: u32 = 1;
+        const INVALIDATE: u32 = 2;
+        const SYNC: u32 = 4;
+        let flags = flags as u32;
+        let both = ASYNC | SYNC;
+        if flags & !(both | INVALIDATE) != 0 || flags & both == both || !address.is_multiple_of(PAGE_SIZE) {
+            return Err(Errno::EINVAL);
+        }
+        let end = round_up(length).and_then(|length| address.checked_add(length)).ok_or(Errno::ENOMEM)?;
+        self.require_areas(address, end)
+    }
+
+    /// Locks or unlocks pages in memory, where all pages stay anyway.
+    pub fn mlock(&mut self, address: u64, length: u64) -> Result {
+        let start = address - address % PAGE_SIZE;
+        let end = address.checked_add(length).and_then(round_up).ok_or(Errno::EINVAL)?;
+        self.require_areas(start, end)
+    }
+
+    /// Locks all pages in memory, where they stay anyway.
+    pub fn mlockall(flags: u64) -> Result {
+        const CURRENT: u32 = 1;
+        const FUTURE: u32 = 2;
+        const ON_FAULT: u32 = 4;
+        let flags = flags as u32;
+        let is_known = flags & !(CURRENT | FUTURE | ON_FAULT) == 0;
+        if is_known && flags & (CURRENT | FUTURE) != 0 { Ok(0) } else { Err(Errno::EINVAL) }
+    }
+
+    /// Fails unless a range, which may be empty, has areas everywhere.
+    fn require_areas(&mut self, start: u64, end: u64) -> Result {
+        let covers = start == end || self.space().0.areas().cover(start..end);
+        if covers { Ok(0) } else { Err(Errno::ENOMEM) }
+    }
 }

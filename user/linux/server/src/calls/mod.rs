@@ -18,6 +18,7 @@ mod pipes;
 mod poll;
 mod processes;
 mod programs;
+mod queues;
 mod scheduling;
 mod signals;
 mod sockets;
@@ -32,6 +33,7 @@ use tench_linux_calls::numbers::schedule;
 use tench_linux_calls::{Errno, Sysno};
 
 pub(crate) use identity::{limits_of, system_name};
+pub use queues::Notice;
 pub(crate) use status::DEVICE;
 pub(crate) use time::record as time_record;
 
@@ -134,7 +136,8 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::ftruncate => self.ftruncate(a, b),
             Sysno::truncate => self.truncate(a, b),
             Sysno::fallocate => self.fallocate(a, b, c, d),
-            Sysno::fsync | Sysno::fdatasync | Sysno::syncfs | Sysno::fadvise64 => self.descriptor(a).map(|_| 0),
+            Sysno::fsync | Sysno::fdatasync => self.fsync(a),
+            Sysno::syncfs | Sysno::fadvise64 => self.descriptor(a).map(|_| 0),
             Sysno::sync => Ok(0),
 
             // Descriptors.
@@ -146,6 +149,14 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::fcntl => self.fcntl(a, b, c),
             Sysno::ioctl => self.ioctl(a, b, c),
             Sysno::flock => self.flock(a, b),
+
+            // Message queues.
+            Sysno::mq_open => self.mq_open(a, b, c, d),
+            Sysno::mq_unlink => self.mq_unlink(a),
+            Sysno::mq_timedsend => self.mq_timedsend(a, b, c, d, e),
+            Sysno::mq_timedreceive => self.mq_timedreceive(a, b, c, d, e),
+            Sysno::mq_notify => self.mq_notify(a, b),
+            Sysno::mq_getsetattr => self.mq_getsetattr(a, b, c),
 
             Sysno::pipe2 => self.pipe2(a, b),
             Sysno::ppoll => self.ppoll(a, b, c, d, e),
@@ -246,7 +257,10 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::mremap => self.mremap(a, b, c, d, e),
             Sysno::mprotect => self.mprotect(a, b, c),
             Sysno::madvise => self.madvise(a, b, c),
-            Sysno::msync | Sysno::mlock | Sysno::munlock | Sysno::mlockall | Sysno::munlockall => Ok(0),
+            Sysno::msync => self.msync(a, b, c),
+            Sysno::mlock | Sysno::munlock => self.mlock(a, b),
+            Sysno::mlockall => Self::mlockall(a),
+            Sysno::munlockall => Ok(0),
 
             // Signals.
             Sysno::rt_sigaction => self.rt_sigaction(a, b, c, d),

@@ -94,6 +94,14 @@ impl<M: Machine> Caller<'_, M> {
                 let id = *id;
                 self.socket_events(id, keys)
             }
+            Special::Queue(queue) => {
+                let queue = *queue;
+                keys.extend([Key::Message(queue), Key::QueueRoom(queue)]);
+                let queues = &self.system.queues;
+                let readable = if queues.count(queue) > 0 { event::READABLE | event::READABLE_TOO } else { 0 };
+                let writable = if queues.has_room(queue) { event::WRITABLE | event::WRITABLE_TOO } else { 0 };
+                readable | writable
+            }
             Special::Epoll(_) => {
                 keys.push(Key::Watched(number));
                 if self.has_events(number) { event::READABLE | event::READABLE_TOO } else { 0 }

@@ -1,14 +1,16 @@
-//! How threads are scheduled: in turns, which are shorter for those that are nice. Nobody may have others wait.
+//! How threads are scheduled: in turns, which are shorter for those that are nice. What else they want is recorded.
 
 use tench_linux_calls::numbers::schedule;
 use tench_linux_files::Errno;
 
 use crate::Machine;
 use crate::caller::{Caller, Outcome, Result};
-use crate::thread::{Thread, turn};
+use crate::thread::{Scheduling, Thread, turn};
 
 /// How long a turn is, as programs see it, in nanoseconds.
 const TURN: u64 = 4_000_000;
+/// The length of a turn with `SCHED_RR`, as programs see it.
+const LONG_TURN: u64 = 100_000_000;
 /// Size of a set of processors in bytes.
 const SET: u64 = 8;
 
@@ -28,28 +30,64 @@ impl<M: Machine> Caller<'_, M> {
         if is_there { Ok(()) } else { Err(Errno::ESRCH) }
     }
 
-    /// Sets how a thread is scheduled: in turns with all others, or not at all.
+    /// Returns a thread; 0 is the present one.
+    fn scheduled(&mut self, thread: u64) -> Result<&mut Thread<M>> {
+        let thread = thread as u32;
+        if thread.cast_signed() < 0 {
+            return Err(Errno::EINVAL);
+        }
+        if thread == 0 {
+            return Ok(self.process.thread_mut());
+        }
+        if let Ok(index) = self.process.index_of(thread) {
+            return Ok(&mut self.process.threads[index]);
+        }
+        let owner = self.others.owner(thread).ok_or(Errno::ESRCH)?;
+        let process = self.others.get(owner).ok_or(Errno::ESRCH)?;
+        let index = process.index_of(thread).map_err(|_| Errno::ESRCH)?;
+        Ok(&mut process.threads[index])
+    }
+
+    /// Records how a thread wants to be scheduled.
+    fn schedule(&mut self, thread: u64, policy: Option<u32>, parameter: u64) -> Result {
+        let priority = u32::from_le_bytes(self.read_record(parameter)?);
+        let place = &mut self.scheduled(thread)?.scheduling;
+        let (policy, is_reset) = match policy {
+            Some(policy) => (policy & !schedule::RESET_ON_FORK, policy & schedule::RESET_ON_FORK != 0),
+            None => (place.policy, place.is_reset),
+        };
+        let is_allowed = match policy {
+            schedule::OTHER | schedule::BATCH | schedule::IDLE => priority == 0,
+            schedule::FIFO | schedule::RR => (1..=schedule::MAX).contains(&priority),
+            _ => false,
+        };
+        if !is_allowed {
+            return Err(Errno::EINVAL);
+        }
+        *place = Scheduling { policy, priority, is_reset };
+        Ok(0)
+    }
+
+    /// Sets how a thread wants to be scheduled.
     pub fn sched_setscheduler(&mut self, thread: u64, policy: u64, parameter: u64) -> Result {
         if parameter == 0 || (policy as u32).cast_signed() < 0 {
             return Err(Errno::EINVAL);
         }
-        let priority = u32::from_le_bytes(self.read_record(parameter)?);
-        self.check_thread(thread)?;
-        match policy as u32 & !schedule::RESET_ON_FORK {
-            schedule::OTHER | schedule::BATCH | schedule::IDLE if priority == 0 => Ok(0),
-            schedule::FIFO | schedule::RR if (1..=schedule::MAX).contains(&priority) => Err(Errno::EPERM),
-            _ => Err(Errno::EINVAL),
-        }
+        self.schedule(thread, Some(policy as u32), parameter)
     }
 
-    /// Sets a thread's priority, of which there is one.
+    /// Sets a thread's priority.
     pub fn sched_setparam(&mut self, thread: u64, parameter: u64) -> Result {
-        self.sched_setscheduler(thread, schedule::OTHER.into(), parameter)
+        if parameter == 0 {
+            return Err(Errno::EINVAL);
+        }
+        self.schedule(thread, None, parameter)
     }
 
-    /// Returns how a thread is scheduled.
+    /// Returns how a thread wants to be scheduled.
     pub fn sched_getscheduler(&mut self, thread: u64) -> Result {
-        self.check_thread(thread).map(|()| schedule::OTHER.into())
+        let Scheduling { policy, is_reset, .. } = self.scheduled(thread)?.scheduling;
+        Ok((policy | if is_reset { schedule::RESET_ON_FORK } else { 0 }).into())
     }
 
     /// Reads a thread's priority.
@@ -57,8 +95,8 @@ impl<M: Machine> Caller<'_, M> {
         if into == 0 {
             return Err(Errno::EINVAL);
         }
-        self.check_thread(thread)?;
-        self.write(into, &[0; 4]).map(|()| 0)
+        let priority = self.scheduled(thread)?.scheduling.priority;
+        self.write(into, &priority.to_le_bytes()).map(|()| 0)
     }
 
     /// Returns the lowest or the highest priority of a way to schedule threads.
@@ -113,8 +151,12 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Reads how long a thread's turn is.
     pub fn sched_rr_get_interval(&mut self, thread: u64, into: u64) -> Result {
-        self.check_thread(thread)?;
-        self.write(into, &[0, TURN].map(u64::to_le_bytes).concat()).map(|()| 0)
+        let turn = match self.scheduled(thread)?.scheduling.policy {
+            schedule::FIFO => 0,
+            schedule::RR => LONG_TURN,
+            _ => TURN,
+        };
+        self.write(into, &[0, turn].map(u64::to_le_bytes).concat()).map(|()| 0)
     }
 
     /// Reads on which processors a thread may run: the only one.

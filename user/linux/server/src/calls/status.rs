@@ -40,7 +40,7 @@ impl<M: Machine> Caller<'_, M> {
         };
         let mut record = [0; stat::SIZE];
         put(&mut record, stat::DEVICE, DEVICE.to_le_bytes());
-        put(&mut record, stat::INODE, Tree::number(id).to_le_bytes());
+        put(&mut record, stat::INODE, self.system.tree.inode(id).to_le_bytes());
         put(&mut record, stat::MODE, self.mode(node).to_le_bytes());
         put(&mut record, stat::LINKS, node.links().to_le_bytes());
         put(&mut record, stat::USER, node.attributes.user.to_le_bytes());
@@ -60,6 +60,10 @@ impl<M: Machine> Caller<'_, M> {
         const SOCKET: u32 = file_type::SOCKET | 0o777;
         match node.kind {
             Kind::Special(number) if self.system.specials.is_socket(number) => SOCKET,
+            Kind::Special(number) => match self.system.specials.queue(number) {
+                Some(queue) => file_type::REGULAR | self.system.queues.permissions(queue),
+                None => node.mode(),
+            },
             _ => node.mode(),
         }
     }

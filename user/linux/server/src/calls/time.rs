@@ -11,6 +11,8 @@ use crate::caller::{Caller, Result};
 use crate::process::Timer;
 use crate::waiting::Interruption;
 
+/// The clock that shows the date.
+const REALTIME: u32 = 0;
 /// The clock that counts from the machine's start.
 const MONOTONIC: u64 = 1;
 
@@ -36,16 +38,26 @@ impl<M: Machine> Caller<'_, M> {
     #[inline]
     fn clock(&mut self, clock: u64) -> Result<Duration> {
         match clock as u32 {
-            0 | 5 | 8 | 11 => Ok(self.system.memory.hardware.realtime()),
+            REALTIME | 5 | 8 | 11 => Ok(self.system.date()),
             1 | 4 | 6 | 7 | 9 => Ok(self.system.memory.hardware.monotonic()),
             _ => self.running_time(clock),
         }
     }
 
-    /// Refuses to set a clock: all instances have the same.
+    /// Sets the clock with the date, as it is for this instance. What is to happen at a date happens by the new one.
     pub fn clock_settime(&mut self, clock: u64, time: u64) -> Result {
-        self.read_time(time)?;
-        if clock as u32 == 0 { Err(Errno::EPERM) } else { Err(Errno::EINVAL) }
+        let time = self.read_time(time)?;
+        let now = self.system.memory.hardware.monotonic();
+        // As Linux, which lets no date be before the machine's start by its own count.
+        let start = time.checked_sub(now).filter(|_| clock as u32 == REALTIME).ok_or(Errno::EINVAL)?;
+        let before = self.system.date();
+        self.system.date_at_start = Some(start);
+        let moved = |due: Duration| due.saturating_add(before).saturating_sub(time).max(now);
+        for process in self.others.iter_mut().chain([&mut *self.process]) {
+            self.system.move_timers(process, moved);
+        }
+        self.system.move_date_timers(moved);
+        Ok(0)
     }
 
     /// Reads a clock.
@@ -64,7 +76,7 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Reads the time of day.
     pub fn gettimeofday(&mut self, into: u64, zone: u64) -> Result {
-        let now = self.system.memory.hardware.realtime();
+        let now = self.system.date();
         let words = [now.as_secs(), now.subsec_micros().into()];
         self.write_if_wanted(into, &words.map(u64::to_le_bytes).concat())?;
         self.write_if_wanted(zone, &[0; 8]).map(|()| 0)
@@ -121,7 +133,9 @@ impl<M: Machine> Caller<'_, M> {
         {
             waiting.time_left = left;
         }
-        Err(self.wait(&[], deadline, Interruption::Final))
+        let result = self.wait(&[], deadline, Interruption::Final);
+        self.wait_by_date(flags & ABSOLUTE != 0 && clock as u32 == REALTIME);
+        Err(result)
     }
 
     /// Reads and sets when the process gets a signal.

@@ -45,7 +45,7 @@ impl<M: Machine> Caller<'_, M> {
         let (signal, thread) = self.read_event(event, id)?;
         self.write(into, &id.to_le_bytes())?;
         let name = self.system.timers.add(self.process.id, id);
-        let timer = Timer { is_realtime, next: None, interval: Duration::ZERO, count: 0 };
+        let timer = Timer::unset(is_realtime);
         self.process.timers.insert(id, SignalTimer { name, timer, signal, thread, overrun: 0 });
         Ok(0)
     }
@@ -83,14 +83,14 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         let (interval, first) = (self.read_time(new)?, self.read_time(new.wrapping_add(timespec::SIZE as u64))?);
-        let hardware = &self.system.memory.hardware;
-        let (now, realtime) = (hardware.monotonic(), hardware.realtime());
+        let (now, realtime) = (self.system.memory.hardware.monotonic(), self.system.date());
         let signal_timer = self.signal_timer(id)?;
         let before = signal_timer.timer;
         let clock = if before.is_realtime { realtime } else { now };
         let left = if flags & ABSOLUTE != 0 { first.saturating_sub(clock) } else { first };
         let next = (!first.is_zero()).then(|| now.saturating_add(left));
-        signal_timer.timer = Timer { next, interval, count: 0, ..before };
+        let is_by_date = before.is_realtime && flags & ABSOLUTE != 0;
+        signal_timer.timer = Timer { next, interval, count: 0, is_by_date, ..before };
         signal_timer.overrun = 0;
         let name = signal_timer.name;
         self.system.waiters.set_alarm(Alarm::SignalTimer, name, before.next, next);

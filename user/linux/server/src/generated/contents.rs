@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use tench_linux_calls::numbers::open;
-use tench_linux_files::{Errno, NodeId, Pipe, Tree};
+use tench_linux_files::{Errno, NodeId, Pipe};
 use tench_linux_proc::{
     Device, Mount, Processor, System as Facts, devices, file_systems, identifier, maps, mount_information, mounts,
     smaps, smaps_rollup, swaps,
@@ -229,7 +229,7 @@ impl<M: Machine> Caller<'_, M> {
             Some(what) if what.is_in_sys() => SYS_MOUNT,
             Some(_) => PROC_MOUNT,
         };
-        let (flags, inode) = (open_file.flags | closes_on_exec, Tree::number(open_file.node));
+        let (flags, inode) = (open_file.flags | closes_on_exec, self.system.tree.inode(open_file.node));
         let text = format!("pos:\t{}\nflags:\t0{flags:o}\nmnt_id:\t{mount}\nino:\t{inode}\n", open_file.position);
         Ok(text.into_bytes())
     }

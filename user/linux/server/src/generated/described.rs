@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use tench_linux_files::{Errno, NodeId, Tree};
+use tench_linux_files::{Errno, NodeId};
 use tench_linux_memory::{Backing, Kind, Memory as Pages, ObjectId, PAGE_SIZE, Rights, Space};
 use tench_linux_proc::{
     Layout, Map, Memory, Owner as PageOwner, Page, Process as Described, Residence, Signals, State, Times, Use,
@@ -185,7 +185,7 @@ impl<M: Machine> Caller<'_, M> {
                         let node = names.get(&id);
                         map.offset = offset;
                         map.device = (0, DEVICE as u32);
-                        map.inode = node.map_or(0, |node| Tree::number(*node));
+                        map.inode = node.map_or(0, |node| self.system.tree.inode(*node));
                         let path = node.and_then(|node| paths.get(node).cloned());
                         // Memory that processes share without a file is a file for Linux, too.
                         map.name = path.unwrap_or_else(|| b"/dev/zero (deleted)".to_vec());

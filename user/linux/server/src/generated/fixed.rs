@@ -130,7 +130,7 @@ pub(crate) static FIXED: [Fixed; 54] = [
     // Nobody is refused memory before there is none.
     line(MEMORY, "overcommit_memory", Made::Text("1\n")),
     // There is no limit.
-    line(MEMORY, "max_map_count", Made::Text("2147483647\n")),
+    line(MEMORY, "max_map_count", Made::Text("65530\n")),
     line(MEMORY, "mmap_min_addr", Made::Text("65536\n")),
     line(FILES, "file-max", Made::Text("9223372036854775807\n")),
     line(FILES, "file-nr", Made::File(File::OpenFiles)),

@@ -26,7 +26,7 @@ impl<M: Machine> System<M> {
 
     /// Returns the name of a node that somebody has opened at a place: a path, or what stands for it.
     pub(crate) fn name_of(&self, node: NodeId, place: Option<&Place>) -> Vec<u8> {
-        let number = Tree::number(node);
+        let number = self.tree.inode(node);
         let entry = self.tree.node(node);
         match &entry.kind {
             Kind::Generated(_) => view::path(node),
