@@ -187,7 +187,7 @@ impl<H: Hardware> Space<H> {
         }
         let MapRequest { rights, allowed, shared, backing, grows, .. } = *request;
         self.areas.insert(start, Area { end: range.end, rights, allowed, shared, backing, grows });
-        if range.end == self.full_from {
+        while let Some((start, _)) = self.areas.at(self.full_from.wrapping_sub(1)) {
             self.full_from = start;
         }
         self.join(memory, range);

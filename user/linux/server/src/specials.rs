@@ -40,6 +40,9 @@ impl Counter {
     }
 }
 
+/// The shortest time between two times at which a timer is looked at: the process has to get on meanwhile.
+pub const SHORTEST: Duration = Duration::from_millis(1);
+
 /// A timer that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timer {
@@ -53,26 +56,32 @@ pub struct Timer {
     pub interval: Duration,
     /// How often it has been due since it was read.
     pub count: u64,
+    /// How often it is due before the time at which it is looked at next.
+    pub skipped: u64,
 }
 
 impl Timer {
     /// Returns a timer that is not set.
     pub const fn unset(is_realtime: bool) -> Timer {
-        Timer { is_realtime, is_by_date: false, next: None, interval: Duration::ZERO, count: 0 }
+        Timer { is_realtime, is_by_date: false, next: None, interval: Duration::ZERO, count: 0, skipped: 0 }
     }
 
-    /// Counts how often the timer has been due by now, and sets when it is due next.
+    /// Counts how often the timer has been due by now, and sets when it is due next. That is [`SHORTEST`] from now at
+    /// the earliest: the times before are counted then.
     pub fn pass(&mut self, now: Duration) {
         let Some(next) = self.next.filter(|next| *next <= now) else { return };
-        if self.interval.is_zero() {
-            self.count += 1;
+        self.count = self.count.saturating_add(core::mem::take(&mut self.skipped)).saturating_add(1);
+        let interval = self.interval.as_nanos();
+        if interval == 0 {
             self.next = None;
             return;
         }
-        let missed = (now - next).as_nanos() / self.interval.as_nanos();
-        self.count = self.count.saturating_add(u64::try_from(missed).unwrap_or(u64::MAX)).saturating_add(1);
-        let passed = self.interval.saturating_mul(u32::try_from(missed + 1).unwrap_or(u32::MAX));
-        self.next = Some(next.saturating_add(passed).max(now));
+        let number = |count: u128| u64::try_from(count).unwrap_or(u64::MAX);
+        let missed = (now - next).as_nanos() / interval;
+        let least = (now + SHORTEST - next).as_nanos().div_ceil(interval).max(missed + 1);
+        self.count = self.count.saturating_add(number(missed));
+        self.skipped = number(least - missed - 1);
+        self.next = Some(next.saturating_add(Duration::from_nanos(number(least.saturating_mul(interval)))));
     }
 }
 

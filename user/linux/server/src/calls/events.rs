@@ -87,7 +87,7 @@ impl<M: Machine> Caller<'_, M> {
         timer.pass(now);
         let before = *timer;
         timer.next = (!first.is_zero()).then(|| now.saturating_add(left));
-        (timer.interval, timer.count) = (interval, 0);
+        (timer.interval, timer.count, timer.skipped) = (interval, 0, 0);
         timer.is_by_date = timer.is_realtime && flags & ABSOLUTE != 0;
         let next = timer.next;
         self.system.waiters.set_alarm(Alarm::Timer, number, before.next, next);

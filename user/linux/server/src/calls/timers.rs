@@ -90,7 +90,7 @@ impl<M: Machine> Caller<'_, M> {
         let left = if flags & ABSOLUTE != 0 { first.saturating_sub(clock) } else { first };
         let next = (!first.is_zero()).then(|| now.saturating_add(left));
         let is_by_date = before.is_realtime && flags & ABSOLUTE != 0;
-        signal_timer.timer = Timer { next, interval, count: 0, is_by_date, ..before };
+        signal_timer.timer = Timer { next, interval, count: 0, skipped: 0, is_by_date, ..before };
         signal_timer.overrun = 0;
         let name = signal_timer.name;
         self.system.waiters.set_alarm(Alarm::SignalTimer, name, before.next, next);

@@ -11,13 +11,12 @@ use crate::owners::Owner;
 use crate::process::{News, Process, Status, Timer};
 use crate::signals::frame;
 use crate::signals::{Action, Cause, Disposition, Info, action_flag, number};
+use crate::specials::SHORTEST;
 use crate::thread::{Registers, State};
 use crate::waiting::{Interruption, Key, Waiting};
 
 /// `EINTR` as a result.
 const INTERRUPTED: u64 = (-4i64).cast_unsigned();
-/// The shortest time between two signals of a timer: the process has to get on meanwhile.
-const SHORTEST: Duration = Duration::from_millis(1);
 /// Size of an instruction.
 const INSTRUCTION: u64 = 4;
 
