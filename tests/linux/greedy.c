@@ -18,7 +18,7 @@ static void number_name(int count) {
 
 static void show_end(const char *what, int count, number error) {
     show(what, error);
-    if (count < 10 || count == MOST)
+    if (count < 2 || count == MOST)
         show("a strange number of them", count);
 }
 

@@ -35,8 +35,8 @@ pub trait Hardware {
     /// One of its tables.
     type Table: core::fmt::Debug;
 
-    /// Returns whether so many bytes of the personality's own memory can be allocated, as a whole or in small parts. They
-    /// can until something else has been allocated, or was asked for.
+    /// Returns whether so many bytes of the personality's own memory can be allocated, as a whole or in small parts.
+    /// They can until something else has been allocated, or was asked for.
     fn can_allocate(&mut self, bytes: usize) -> bool;
 
     /// Makes further pages, which have the numbers after those so far. Returns false if there is no memory for so many;

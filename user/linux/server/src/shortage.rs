@@ -1,5 +1,5 @@
-//! What happens when memory is short. Calls that would make something fail with `ENOMEM`; if that is not enough, or a
-//! process touches memory that it has and no page is left, the process with the most pages ends.
+//! Shortage of memory. Calls that would make something fail with `ENOMEM` then; if that is not enough, or if a process
+//! touches memory that it has and no page is left, the process with the most pages ends.
 //!
 //! The personality's own memory has a [reserve](tench_linux_memory::RESERVE), from which calls take what is small.
 //! Every so often it is checked that the reserve is there; as long as it is not, each call is checked. Whatever is not
@@ -55,6 +55,8 @@ const fn makes_something(call: Sysno) -> bool {
             | Sysno::mknodat
             | Sysno::mmap
             | Sysno::mprotect
+            | Sysno::mq_open
+            | Sysno::mq_timedsend
             | Sysno::mremap
             | Sysno::openat
             | Sysno::pipe2

@@ -195,12 +195,12 @@ impl<M: Machine> Caller<'_, M> {
             Entry::Sizes => Ok(self.described(owner, thread)?.statm()),
             Entry::Status => Ok(self.described(owner, thread)?.status()),
             Entry::Maps => {
-                let space = process.space;
+                let space = (!process.has_ended()).then_some(process.space);
                 self.check_room_for_areas(space, 1)?;
                 Ok(maps(&self.maps(owner)))
             }
             Entry::Uses => {
-                let space = process.space;
+                let space = (!process.has_ended()).then_some(process.space);
                 self.check_room_for_areas(space, LINES_OF_USE)?;
                 Ok(smaps(&self.uses(owner)))
             }
@@ -212,9 +212,9 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Checks that there is memory for so many lines about each area of a process.
-    fn check_room_for_areas(&mut self, space: SpaceId, lines: usize) -> Result<()> {
-        let areas = self.system.spaces.find(space).space.areas().count();
+    /// Checks that there is memory for so many lines about each area of a process that has not ended.
+    fn check_room_for_areas(&mut self, space: Option<SpaceId>, lines: usize) -> Result<()> {
+        let areas = space.map_or(0, |space| self.system.spaces.find(space).space.areas().count());
         let files = self.system.memory.objects.count();
         self.system.memory.check_room(areas * (KEPT_FOR_AREA + lines * KEPT_FOR_LINE) + files * KEPT_FOR_FILE)
     }
