@@ -78,10 +78,8 @@ impl Pool {
     fn grow<H: Hardware>(&mut self, hardware: &mut H) -> Result<(), Errno> {
         let first = self.users.len() as u32;
         let mut count = first.max(FIRST_PAGES);
-        crate::check_room(hardware, 2 * (first + count) as usize * (size_of::<Page>() + size_of::<u32>()))?;
-        self.free.try_reserve(count as usize).map_err(|_| Errno::ENOMEM)?;
-        self.users.try_reserve(count as usize).map_err(|_| Errno::ENOMEM)?;
-        while !hardware.grow(count) {
+        let size = |pages: u32| 2 * pages as usize * (size_of::<Page>() + size_of::<u32>());
+        while crate::check_room(hardware, size(first + count)).is_err() || !hardware.grow(count) {
             count /= 2;
             if count < LEAST_PAGES {
                 return Err(Errno::ENOMEM);

@@ -53,12 +53,15 @@ impl<N> Default for Queues<N> {
 impl<N> Queues<N> {
     /// Bytes that all queues may have, as Linux counts them: what a user may have there.
     pub const MAX_BYTES: u64 = 819_200;
+    /// The most names of queues.
+    pub const MAX_NAMES: usize = 1024;
 
     /// Opens a queue, or makes it. It has a user more then.
     ///
     /// # Errors
     /// `ENOENT` if there is no such queue, `EEXIST` if there is one, `EACCES` and `ENAMETOOLONG` if none can have the
-    /// name, `EINVAL` if none can have the limits, `EMFILE` if they are too high together with all others'.
+    /// name, `EINVAL` if none can have the limits, `EMFILE` if they are too high together with all others', `ENOSPC` if
+    /// there are too many queues.
     pub fn open(&mut self, name: &[u8], wanted: Wanted) -> Result<QueueId, Errno> {
         check_name(name)?;
         if let Some(id) = self.names.get(name).copied() {
@@ -69,6 +72,9 @@ impl<N> Queues<N> {
             return Ok(id);
         }
         let (limits, permissions) = wanted.make.ok_or(Errno::ENOENT)?;
+        if self.names.len() >= Self::MAX_NAMES {
+            return Err(Errno::ENOSPC);
+        }
         let charge = limits.charge()?;
         if self.charged + charge > Self::MAX_BYTES {
             return Err(Errno::EMFILE);

@@ -112,23 +112,27 @@ impl<M: Machine> Instance<M> {
 
     /// Makes an access of a thread possible, or sends it a signal.
     pub fn fault(&mut self, thread: u32, fault: Fault) {
-        let Some(mut process) = self.processes.take_thread(thread) else { return };
+        while self.has_to_try_again(thread, fault) {}
+        self.settle();
+    }
+
+    /// As [`fault`](Self::fault), without what follows from it. Returns whether there was no page for the access, and a
+    /// process has ended for it.
+    fn has_to_try_again(&mut self, thread: u32, fault: Fault) -> bool {
+        let Some(mut process) = self.processes.take_thread(thread) else { return false };
         let (signal, code, address) = match fault {
             Fault::Access { address, access, .. } => {
                 let System { memory, spaces, .. } = &mut self.system;
                 match spaces.get(process.space).space.fault(memory, address, access) {
                     Ok(()) => {
                         self.conclude(process, Outcome::Resume);
-                        return self.settle();
+                        return false;
                     }
                     // SEGV_MAPERR, SEGV_ACCERR, BUS_ADRERR
                     Err(Denied::NoArea) => (number::SEGV, 1, address),
                     Err(Denied::NoRight) => (number::SEGV, 2, address),
                     Err(Denied::BeyondEnd) => (number::BUS, 2, address),
-                    Err(Denied::NoMemory) => {
-                        let other = self.end_for(process);
-                        return if other { self.fault(thread, fault) } else { self.settle() };
-                    }
+                    Err(Denied::NoMemory) => return self.end_for(process),
                 }
             }
             // ILL_ILLOPC
@@ -139,7 +143,7 @@ impl<M: Machine> Instance<M> {
         }
         process.force(Info { signal, code, cause: Cause::Fault { address } });
         self.conclude(process, Outcome::Resume);
-        self.settle();
+        false
     }
 
     /// Takes input from outside; nothing if there will be no more.

@@ -89,6 +89,12 @@ impl<M: Machine> System<M> {
         Ok(())
     }
 
+    /// Looks again whether the reserve is there. Returns whether it is.
+    pub(crate) fn check_reserve(&mut self) -> bool {
+        self.is_short = self.renew().is_err();
+        !self.is_short
+    }
+
     /// Returns how many pages' worth a process is, if memory is short and one has to end; nothing if it may not end.
     fn worth(&self, process: &Process<M>) -> Option<i64> {
         if process.has_ended() || process.score_adjustment <= SPARED {
@@ -120,14 +126,14 @@ impl<M: Machine> Caller<'_, M> {
     /// `ENOMEM`
     #[cold]
     pub(crate) fn admit(&mut self, call: Sysno) -> Result<()> {
-        self.system.is_short = self.system.renew().is_err();
-        if !self.system.is_short {
+        if self.system.check_reserve() {
             return Ok(());
         }
         if !self.system.memory.hardware.can_allocate(LEAST) {
             self.end_victim();
         }
-        if makes_something(call) { Err(Errno::ENOMEM) } else { Ok(()) }
+        // A call that has waited goes on: it knows itself what it has begun.
+        if makes_something(call) && self.waiting().is_none() { Err(Errno::ENOMEM) } else { Ok(()) }
     }
 
     /// Ends the process that is worth the most when the call is over, unless one does already.

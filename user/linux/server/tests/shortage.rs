@@ -24,7 +24,8 @@ thread_local! {
 // SAFETY: all memory is that of the host's heap.
 unsafe impl GlobalAlloc for Limited {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let left = LEFT.get();
+        // Who reports a failure needs memory.
+        let left = LEFT.get().filter(|_| !std::thread::panicking());
         match left.map(|left| left.checked_sub(layout.size())) {
             Some(None) => return std::ptr::null_mut(),
             Some(left) => LEFT.set(left),
@@ -330,6 +331,51 @@ fn queues_do_not_grow_when_memory_is_short() {
             assert!(matches!(result, Ok(_) | Err(Errno::ENOBUFS)), "{result:?}");
         }
     }
+    game.end();
+}
+
+#[test]
+fn a_call_that_waits_is_not_refused_when_it_goes_on() {
+    const SET_LOCK: u64 = 6;
+    const SET_LOCK_AND_WAIT: u64 = 7;
+    let mut game = Game::new(4096);
+    assert_eq!(game.call(Sysno::openat, &[0, PATH, 0o102, 0o644]), Some(Ok(3)));
+    // A lock for writing, of the whole file.
+    game.play.put(1, RECORD, &[1, 0, 0, 0]);
+    assert_eq!(game.call(Sysno::fcntl, &[3, SET_LOCK, RECORD]), Some(Ok(0)));
+    let child = game.call(Sysno::clone, &[17]).unwrap().unwrap() as u32;
+    game.id = child;
+    assert_eq!(game.call(Sysno::fcntl, &[3, SET_LOCK_AND_WAIT, RECORD]), None);
+    game.id = 1;
+    game.files = 1;
+    game.name(1);
+    game.fill();
+    assert_eq!(game.call(Sysno::dup, &[1]), Some(Err(Errno::ENOMEM)));
+    assert_eq!(game.call(Sysno::close, &[3]), Some(Ok(0)));
+    assert_eq!(game.play.doing(child), Some(Doing::Runs));
+    assert_eq!(game.play.thread(child).registers.x[0], 0);
+    game.end();
+}
+
+#[test]
+fn generated_files_and_long_lists_need_room() {
+    let mut game = Game::new(4096);
+    raise_limit(&mut game);
+    game.memory = 8 << 20;
+    game.map(ARENA, 1 << 20);
+    game.play.write(1, ARENA, b"/proc/self/smaps_rollup\0");
+    assert_eq!(game.call(Sysno::openat, &[0, ARENA, 0, 0]), Some(Ok(3)));
+    for area in 0..6000 {
+        let address = 2 * ARENA + area * 8192;
+        assert_eq!(game.call(Sysno::mmap, &[address, 4096, 1, 0x32, u64::MAX, 0]), Some(Ok(address)));
+    }
+    game.fill();
+    assert_eq!(game.call(Sysno::read, &[3, ARENA, 100]), Some(Err(Errno::ENOMEM)));
+    assert!(game.call(Sysno::openat, &[0, ARENA, 0, 0]) == Some(Err(Errno::ENOMEM)));
+    assert_eq!(game.call(Sysno::pselect6, &[1 << 20, ARENA, 0, 0, 0, 0]), Some(Err(Errno::ENOMEM)));
+    // There may be room for it.
+    let groups = game.call(Sysno::setgroups, &[65_536, ARENA]);
+    assert!(matches!(groups, Some(Ok(0) | Err(Errno::ENOMEM))), "{groups:?}");
     game.end();
 }
 

@@ -11,6 +11,9 @@ use crate::caller::{Caller, Result};
 /// Bytes of a directory's entry before the name.
 const ENTRY_HEAD: usize = 19;
 
+/// The most bytes that one call reads.
+const MAX_RECORDS: u64 = 64 * 1024;
+
 /// Records of entries, as programs read them.
 struct Records {
     bytes: Vec<u8>,
@@ -91,7 +94,8 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EBADF);
         }
         let (node, mut position) = (open_file.node, open_file.position);
-        let mut records = Records { bytes: Vec::new(), most: u64::from(length as u32), is_full: false };
+        let mut records =
+            Records { bytes: Vec::new(), most: u64::from(length as u32).min(MAX_RECORDS), is_full: false };
         let kind = |node| self.system.tree.node(node).kind.file_type();
         if node.is_generated() {
             for entry in self.view().entries(node, position)? {

@@ -85,6 +85,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         if room > 0 {
+            self.system.memory.check_room(2 * size_of_val(groups))?;
             let bytes: Vec<u8> = groups.iter().flat_map(|group| group.to_le_bytes()).collect();
             self.write(into, &bytes)?;
         }
@@ -98,6 +99,8 @@ impl<M: Machine> Caller<'_, M> {
         if count > MOST_GROUPS {
             return Err(Errno::EINVAL);
         }
+        // The bytes, the numbers, and what stays.
+        self.system.memory.check_room(4 * count as usize * size_of::<u32>())?;
         let bytes = self.read(from, count as usize * 4)?;
         let mut groups: Vec<u32> = (0..count as usize).map(|index| u32_at(&bytes, index * 4)).collect();
         if groups.contains(&NOBODY) {

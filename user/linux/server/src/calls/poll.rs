@@ -183,6 +183,9 @@ impl<M: Machine> Caller<'_, M> {
             let record: [u8; 16] = self.read_record(mask)?;
             self.block_meanwhile(u64_at(&record, 0), u64_at(&record, 8))?;
         }
+        if count > FEW {
+            self.system.memory.check_room(count * KEPT_FOR_EACH)?;
+        }
         let words = count.div_ceil(SET_WORD);
         let (mut ready, mut keys, mut results) = (0, Vec::new(), Vec::new());
         for (set, meaning) in sets.into_iter().zip([READ, WRITE, 0]) {

@@ -141,12 +141,12 @@ impl<M: Machine> Caller<'_, M> {
             if string == 0 {
                 return Ok(strings);
             }
-            let taken = MAX_STRINGS - *left;
-            if taken > FEW_STRINGS {
-                self.system.memory.check_room(COPIES * (taken + MAX_STRING))?;
-            }
             let string = self.read_string(string, MAX_STRING)?.ok_or(Errno::E2BIG)?;
             *left = left.checked_sub(string.len() + 1 + POINTER).ok_or(Errno::E2BIG)?;
+            let taken = MAX_STRINGS - *left;
+            if taken > FEW_STRINGS {
+                self.system.memory.check_room(COPIES * taken)?;
+            }
             strings.push(string);
         }
     }

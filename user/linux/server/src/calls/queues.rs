@@ -14,6 +14,9 @@ use crate::signals::{Cause, Info, SIGNALS};
 use crate::specials::Special;
 use crate::waiting::{Interruption, Key};
 
+/// Bytes from which on it is looked again after a message whether memory is short.
+const LARGE_MESSAGE: usize = 4096;
+
 /// Ways to tell that a message has come.
 mod notify {
     pub const SIGNAL: u32 = 0;
@@ -90,6 +93,10 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EBADF);
         }
         self.system.queues.check_message(open.queue, length, priority)?;
+        if length as usize > LARGE_MESSAGE {
+            self.system.memory.check_room(length as usize)?;
+            self.system.calls_left = 0;
+        }
         let bytes = self.read(from, length as usize)?.into_boxed_slice();
         let key = Key::Message(open.queue);
         let is_awaited = self.system.waiters.has_thread(key);

@@ -28,9 +28,11 @@ use crate::thread::State;
 const DEVICES: [Device; 2] = [Device { major: 1, name: "mem" }, Device { major: 5, name: "/dev/console" }];
 
 /// Bytes that an area takes at most while the list of areas is made, without the lines about it.
-const KEPT_FOR_AREA: usize = 384;
+const KEPT_FOR_AREA: usize = 1024;
 /// Bytes that a line about an area takes at most, with room for what comes.
 const KEPT_FOR_LINE: usize = 128;
+/// Bytes that a group takes at most in the text about a process, and beside it.
+const KEPT_FOR_GROUP: usize = 48;
 /// Number of lines that say how much of an area is used.
 const LINES_OF_USE: usize = 24;
 /// Bytes that a file takes at most while the files of areas are found.
@@ -182,32 +184,40 @@ impl<M: Machine> Caller<'_, M> {
             Entry::ControlGroup => Ok(b"0::/\n".to_vec()),
             Entry::Score => Ok(b"0\n".to_vec()),
             Entry::ScoreAdjustment => Ok(format!("{}\n", process.score_adjustment).into_bytes()),
-            Entry::Arguments => Ok(self.arguments(owner)),
+            Entry::Arguments => self.arguments(owner),
             Entry::Environment => {
                 let range = process.layout.environment.clone();
-                Ok(self.bytes_of(owner, range))
+                self.bytes_of(owner, range)
             }
             Entry::Auxiliary => {
                 let range = process.layout.auxiliary.clone();
-                Ok(self.bytes_of(owner, range))
+                self.bytes_of(owner, range)
             }
             Entry::Stat => Ok(self.described(owner, thread)?.stat()),
             Entry::Sizes => Ok(self.described(owner, thread)?.statm()),
-            Entry::Status => Ok(self.described(owner, thread)?.status()),
+            Entry::Status => {
+                let groups = process.groups.as_deref().map_or(0, <[u32]>::len);
+                self.system.memory.check_room(groups * KEPT_FOR_GROUP)?;
+                Ok(self.described(owner, thread)?.status())
+            }
             Entry::Maps => {
                 let space = (!process.has_ended()).then_some(process.space);
                 self.check_room_for_areas(space, 1)?;
-                Ok(maps(&self.maps(owner)))
+                Ok(maps(&self.maps(owner)?))
             }
             Entry::Uses => {
                 let space = (!process.has_ended()).then_some(process.space);
                 self.check_room_for_areas(space, LINES_OF_USE)?;
-                Ok(smaps(&self.uses(owner)))
+                Ok(smaps(&self.uses(owner)?))
             }
-            Entry::UseOfAll => match self.uses(owner) {
-                uses if uses.is_empty() => Err(Errno::ESRCH),
-                uses => Ok(smaps_rollup(&uses)),
-            },
+            Entry::UseOfAll => {
+                let space = (!process.has_ended()).then_some(process.space);
+                self.check_room_for_areas(space, 1)?;
+                match self.uses(owner)? {
+                    uses if uses.is_empty() => Err(Errno::ESRCH),
+                    uses => Ok(smaps_rollup(&uses)),
+                }
+            }
             _ => Err(Errno::EINVAL),
         }
     }

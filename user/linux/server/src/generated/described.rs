@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use tench_linux_files::{Errno, NodeId};
+use tench_linux_files::{Errno, MAX_PATH, NodeId};
 use tench_linux_memory::{Backing, Kind, Memory as Pages, ObjectId, PAGE_SIZE, Rights, Space};
 use tench_linux_proc::{
     Layout, Map, Memory, Owner as PageOwner, Page, Process as Described, Residence, Signals, State, Times, Use,
@@ -12,7 +12,7 @@ use tench_linux_proc::{
 
 use super::Owner;
 use super::view::{Viewer, threads};
-use crate::caller::{Caller, Result};
+use crate::caller::{Caller, MAX_SMALL, Result};
 use crate::calls::DEVICE;
 use crate::devices::CONSOLE;
 use crate::instance::FIRST;
@@ -27,6 +27,8 @@ const LEAST_DESCRIPTORS: u32 = 64;
 const MAX_BYTES: u64 = exec::MAX_STRINGS as u64;
 /// Ticks per second.
 const TICKS: u128 = 100;
+/// How often the name of a file is there for each of its areas while they are listed.
+const COPIES_OF_NAMES: usize = 4;
 
 impl<M: Machine> Caller<'_, M> {
     /// Does something with a process's memory.
@@ -57,29 +59,33 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Returns bytes of a process; fewer if some cannot be read, and none of one that has ended.
-    pub(super) fn bytes_of(&mut self, owner: Owner, range: Range<u64>) -> Vec<u8> {
+    pub(super) fn bytes_of(&mut self, owner: Owner, range: Range<u64>) -> Result<Vec<u8>> {
         let length = range.end.saturating_sub(range.start).min(MAX_BYTES) as usize;
+        if length > MAX_SMALL {
+            // Twice, since more may follow.
+            self.system.memory.check_room(2 * length)?;
+        }
         let read = self.with_space(owner, |memory, space| {
             let mut bytes = alloc::vec![0; length];
             let count = space.read(memory, range.start, &mut bytes);
             bytes.truncate(count);
             bytes
         });
-        read.unwrap_or_default()
+        Ok(read.unwrap_or_default())
     }
 
     /// Returns the arguments of a process. If it has written over the end of them, they go on in the environment to the
     /// next zero, as Linux shows titles that programs give themselves.
-    pub(super) fn arguments(&mut self, owner: Owner) -> Vec<u8> {
-        let Some(process) = self.viewer().process(owner) else { return Vec::new() };
+    pub(super) fn arguments(&mut self, owner: Owner) -> Result<Vec<u8>> {
+        let Some(process) = self.viewer().process(owner) else { return Ok(Vec::new()) };
         let (arguments, environment) = (process.layout.arguments.clone(), process.layout.environment.clone());
-        let mut bytes = self.bytes_of(owner, arguments);
+        let mut bytes = self.bytes_of(owner, arguments)?;
         if bytes.last().is_some_and(|last| *last != 0) {
-            bytes.extend(self.bytes_of(owner, environment));
+            bytes.extend(self.bytes_of(owner, environment)?);
             let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
             bytes.truncate(end);
         }
-        bytes
+        Ok(bytes)
     }
 
     /// Returns a process as its files describe it, or one of its threads.
@@ -150,11 +156,11 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Returns the areas of a process.
-    pub(super) fn maps(&mut self, owner: Owner) -> Vec<Map> {
+    pub(super) fn maps(&mut self, owner: Owner) -> Result<Vec<Map>> {
         let areas = self
             .with_space(owner, |_, space| space.areas().iter().map(|(start, area)| (start, *area)).collect::<Vec<_>>());
         let (areas, names, heap) = (areas.unwrap_or_default(), self.files_by_object(), self.heap(owner));
-        let Some(process) = self.viewer().process(owner) else { return Vec::new() };
+        let Some(process) = self.viewer().process(owner) else { return Ok(Vec::new()) };
         let stack = process.layout.stack;
         let wanted: BTreeSet<NodeId> = areas
             .iter()
@@ -163,8 +169,15 @@ impl<M: Machine> Caller<'_, M> {
                 Backing::Anonymous => None,
             })
             .collect();
+        self.system.memory.check_room(wanted.len() * MAX_PATH)?;
         let paths = self.system.tree.paths_of(&wanted);
-        areas
+        let of_files = areas.iter().filter_map(|(_, area)| match area.backing {
+            Backing::Object(id, _) => Some(paths.get(names.get(&id)?)?.len()),
+            Backing::Anonymous => None,
+        });
+        // Each area has its own copy of the name, and the text has one or two.
+        self.system.memory.check_room(COPIES_OF_NAMES * of_files.sum::<usize>())?;
+        let maps = areas
             .into_iter()
             .map(|(start, area)| {
                 let mut map = Map {
@@ -193,12 +206,13 @@ impl<M: Machine> Caller<'_, M> {
                 }
                 map
             })
-            .collect()
+            .collect();
+        Ok(maps)
     }
 
     /// Returns what the areas of a process use.
-    pub(super) fn uses(&mut self, owner: Owner) -> Vec<Use> {
-        let (maps, trampoline) = (self.maps(owner), self.system.trampoline);
+    pub(super) fn uses(&mut self, owner: Owner) -> Result<Vec<Use>> {
+        let (maps, trampoline) = (self.maps(owner)?, self.system.trampoline);
         let uses = self.with_space(owner, |memory, space| {
             let areas = space.areas().iter().zip(maps);
             let uses = areas.map(|((start, area), map)| {
@@ -217,7 +231,7 @@ impl<M: Machine> Caller<'_, M> {
             });
             uses.collect()
         });
-        uses.unwrap_or_default()
+        Ok(uses.unwrap_or_default())
     }
 
     /// Returns the file of each object that has one.

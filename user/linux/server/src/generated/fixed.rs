@@ -129,7 +129,7 @@ pub(crate) static FIXED: [Fixed; 54] = [
     line(RANDOM, "entropy_avail", Made::Text("256\n")),
     // Nobody is refused memory before there is none.
     line(MEMORY, "overcommit_memory", Made::Text("1\n")),
-    // There is no limit.
+    // As on Linux.
     line(MEMORY, "max_map_count", Made::Text("65530\n")),
     line(MEMORY, "mmap_min_addr", Made::Text("65536\n")),
     line(FILES, "file-max", Made::Text("9223372036854775807\n")),
