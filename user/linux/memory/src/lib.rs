@@ -49,7 +49,7 @@ pub use tench_linux_calls::Errno;
 pub const PAGE_SIZE: u64 = 4096;
 
 /// Bytes of the personality's own memory that stay free for what is small. Whatever is not asks for room first
-/// ([`Memory::has_room`]), and leaves that.
+/// ([`Memory::check_room`]), and leaves that.
 pub const RESERVE: usize = 512 * 1024;
 
 /// Returns `ENOMEM` unless so many bytes can be allocated beside the [reserve](RESERVE).
