@@ -1,10 +1,10 @@
 /* A program that makes processes until there is no memory for more, each of which writes to pages of its own and makes
-   some more. It ends with 0 once it could make no further one; all others end with it. It ends with 1 if that was at
-   once, or never. */
+   some more. It ends with 0 once it could make no further one, or one was killed for its memory; all others end with it.
+   It ends with 1 if that was at once, and with 2 if it never came to that. */
 
 #include "system.h"
 
-enum { PAGES = 64, PAGE = 4096, LEAST = 20, MOST = 4000 };
+enum { PAGES = 64, PAGE = 4096, LEAST = 20, MOST = 4000, NO_HANG = 1 };
 
 static char data[PAGES * PAGE];
 
@@ -18,11 +18,16 @@ static void rest(void) {
     call(NANOSLEEP, (number)moment, 0, 0, 0, 0, 0);
 }
 
+/* Returns whether a child has ended; none ends by itself. */
+static int has_lost_one(void) {
+    return call(WAIT4, -1, 0, NO_HANG, 0, 0, 0) > 0;
+}
+
 int program(number count, char **arguments) {
     (void)count, (void)arguments;
     for (int made = 0; made < MOST; made++) {
         number child = fork();
-        if (child < 0)
+        if (child < 0 || has_lost_one())
             return made < LEAST;
         if (child == 0) {
             touch();
@@ -33,5 +38,5 @@ int program(number count, char **arguments) {
                 rest();
         }
     }
-    return 1;
+    return 2;
 }
