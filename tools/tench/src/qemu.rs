@@ -19,6 +19,8 @@ pub struct Machine {
     pub cpu: String,
     /// Set if time is the number of instructions.
     pub icount: bool,
+    /// How slow a machine is that counts instructions: each takes two to the power of this many nanoseconds.
+    pub shift: u8,
     /// Set if an idle machine that counts instructions waits in real time for the next deadline. Otherwise its time
     /// advances to the deadline at once.
     pub idles: bool,
@@ -51,6 +53,7 @@ impl Default for Machine {
             memory: "1G".into(),
             cpu: "cortex-a72".into(),
             icount: false,
+            shift: 0,
             idles: false,
             gdb: false,
             seed: SEED,
@@ -129,7 +132,7 @@ impl Machine {
         };
         if self.icount {
             let sleep = if self.idles { "on" } else { "off" };
-            command.args(["-icount", &format!("shift=0,sleep={sleep}")]);
+            command.args(["-icount", &format!("shift={},sleep={sleep}", self.shift)]);
         } else {
             // A thread for each core; with instructions as the clock, they run in turn.
             command.args(["-accel", "tcg,thread=multi"]);

@@ -7,15 +7,19 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use miette::{Result, WrapErr, miette};
 use serde::Deserialize;
 
+use crate::script::Patience;
 use crate::transcript;
 use crate::workspace::{self, Workspace};
 
 const LIST: &str = "tests/linux/golden.toml";
 const DIRECTORY: &str = "tests/linux/golden";
+/// The slowest machine on which a script may run: the emulator allows no slower one.
+const MAX_SHIFT: u8 = 10;
 /// Beginning of the line with the kernel.
 const KERNEL: &str = "# ";
 
@@ -57,6 +61,11 @@ pub struct Script {
     /// Set if it takes too long for each run of the tests.
     #[serde(default)]
     pub long: bool,
+    /// A suite of `tests/linux/suites.toml` whose tests are in `/suite`.
+    pub suite: Option<String>,
+    /// How slow the machine is: an instruction takes two to the power of this many nanoseconds.
+    #[serde(default)]
+    pub shift: u8,
 }
 
 impl Script {
@@ -66,6 +75,8 @@ impl Script {
             Some("`packages` is empty; name those with the programs that it runs".to_owned())
         } else if !self.command.first().is_some_and(|program| program.starts_with('/')) {
             Some("`command` must begin with the path of a program, such as \"/bin/sh\"".to_owned())
+        } else if self.shift > MAX_SHIFT {
+            Some(format!("`shift` is {}; at most {MAX_SHIFT} is allowed", self.shift))
         } else {
             let bad = self.command.iter().find(|word| word.is_empty() || !word.chars().all(plain))?;
             let help = "letters, digits and -_./=:,@+% are allowed; put the rest into a script";
@@ -87,6 +98,20 @@ impl Subject {
             Subject::Program(program) => &program.name,
             Subject::Script(script) => &script.name,
         }
+    }
+
+    /// Returns how slow the machine is on which it runs.
+    pub fn shift(&self) -> u8 {
+        match self {
+            Subject::Program(_) => 0,
+            Subject::Script(script) => script.shift,
+        }
+    }
+
+    /// Returns how long to wait for it on either side, if that is longer than for others.
+    pub fn patience(&self) -> Option<Patience> {
+        let is_suite = matches!(self, Subject::Script(Script { suite: Some(_), .. }));
+        is_suite.then_some(Patience { silence: Duration::from_secs(900), total: Duration::from_secs(4 * 3600) })
     }
 
     /// Returns whether it takes too long for each run of the tests.
@@ -311,6 +336,8 @@ mod tests {
         assert!(message(&good.replace("[\"dash\"]", "[]")).contains("the script s: `packages` is empty"));
         assert!(message(&good.replace("\"/bin/dash\"", "\"dash\"")).contains("begin with the path of a program"));
         assert!(message(&script("packages = [\"a\"]\ncommand = []")).contains("begin with the path of a program"));
+        let slow = good.replace("[\"dash\"]", "[\"dash\"]\nshift = 11");
+        assert!(message(&slow).ends_with("the script s: `shift` is 11; at most 10 is allowed"));
         for word in ["a b", "$x", "it's", ""] {
             let text = message(&good.replace("/test/s.sh", word));
             assert!(text.contains(&format!("the word {word:?} of `command` would have to be quoted")), "{text}");

@@ -4,7 +4,7 @@
 //! Debian's archive ─ apt ─┬ debian ─ kernel ─┐
 //! tests/linux/peer/init.c │ ──┬──────────────┴─ this module ─ lines, status
 //! a program, its arguments ───┼ initramfs                     │
-//! tests/linux/scripts ────┴ scripts (packages)                │
+//! tests/linux/scripts ────┴ scripts (packages, suites)        │
 //! tests/linux/golden.toml ─────────────────────────── golden ─┼─ tests/linux/golden/NAME.txt
 //! tests/linux/costs.c, lab/linux ───────── compared, figures ─┴─ lab/linux/NAME.json
 //! ```
@@ -21,6 +21,7 @@ mod initramfs;
 mod listing;
 mod packages;
 mod scripts;
+mod suites;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -50,7 +51,17 @@ const CANNOT: &str = "linux-peer: cannot ";
 /// Size of the file with the arguments that `init` reads, and how many there may be.
 const ARGUMENT_BYTES: usize = 1 << 16;
 const ARGUMENTS: usize = 1024;
-const PATIENCE: Patience = Patience { silence: Duration::from_secs(300), total: Duration::from_secs(1200) };
+/// The pace of most programs.
+const USUAL: Pace =
+    Pace { shift: 0, patience: Patience { silence: Duration::from_secs(300), total: Duration::from_secs(1200) } };
+
+/// How fast a machine is, and how long to wait for it.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// Each instruction takes two to the power of this many nanoseconds.
+    shift: u8,
+    patience: Patience,
+}
 
 /// Linux, ready to run programs.
 pub struct Peer {
@@ -94,7 +105,7 @@ impl Peer {
     pub fn run(&self, program: &Path, path: &str, arguments: &[String]) -> Result<Ran> {
         let mut tree = Tree::default();
         put(&mut tree, path, workspace::read_file(program)?)?;
-        self.boot(tree, path, arguments)
+        self.boot(tree, path, arguments, USUAL)
     }
 
     /// Compiles a program of `tests/linux` and runs it where Tench has it.
@@ -110,7 +121,8 @@ impl Peer {
             Subject::Program(program) => self.run_test(workspace, &program.name, &program.arguments),
             Subject::Script(script) => {
                 let (program, arguments) = script.command.split_first().ok_or_else(|| miette!("no command"))?;
-                self.boot(script_files(workspace, script)?, program, arguments)
+                let pace = Pace { shift: script.shift, patience: subject.patience().unwrap_or(USUAL.patience) };
+                self.boot(script_files(workspace, script)?, program, arguments, pace)
             }
         }
     }
@@ -122,21 +134,21 @@ impl Peer {
         let arguments: Vec<String> = words.collect();
         match (&compared.programs, compared.tree(workspace)?) {
             (Programs::Static(name), _) => self.run_test(workspace, name, &arguments),
-            (_, tree) => self.boot(tree.unwrap_or_default(), &program, &arguments),
+            (_, tree) => self.boot(tree.unwrap_or_default(), &program, &arguments, USUAL),
         }
     }
 
     /// Boots with files, and runs the program at a path of theirs.
-    fn boot(&self, mut tree: Tree, path: &str, arguments: &[String]) -> Result<Ran> {
+    fn boot(&self, mut tree: Tree, path: &str, arguments: &[String], pace: Pace) -> Result<Ran> {
         put(&mut tree, "init", self.init.clone())?;
         put(&mut tree, "arguments", joined(path, arguments)?)?;
         let files =
             BootFiles { image: self.kernel.clone(), ram_disk: self.directory.join("initramfs"), from_host: Vec::new() };
         workspace::write_file(&files.ram_disk, &initramfs::pack(&tree.entries())?)?;
-        let machine = Machine { icount: true, semihosting: false, ..Machine::default() };
+        let machine = Machine { icount: true, shift: pace.shift, semihosting: false, ..Machine::default() };
         let mut command = machine.command(&files, Serial::Pipe);
         command.arg("-append").arg(format!("{PARAMETERS} {}", self.parameters));
-        ran(&script::run(&mut command, &[], PATIENCE, |_| Vec::new())?)
+        ran(&script::run(&mut command, &[], pace.patience, |_| Vec::new())?)
     }
 }
 

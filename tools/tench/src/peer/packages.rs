@@ -93,6 +93,11 @@ impl Package {
 }
 
 impl Packages {
+    /// Returns a list without packages, by which others are fetched that an archive of this time has.
+    pub fn of(snapshot: String) -> Packages {
+        Packages { snapshot, packages: Vec::new() }
+    }
+
     /// Reads the list.
     pub fn load(workspace: &Workspace) -> Result<Packages> {
         Packages::parse(&workspace::read_text(&workspace.root.join(LIST))?)

@@ -9,6 +9,7 @@ use tench_linux_packed::Attributes;
 
 use super::golden::Script;
 use super::packages::Packages;
+use super::suites;
 use crate::linux::{self, Content, Tree};
 use crate::workspace::{self, Workspace};
 
@@ -31,6 +32,9 @@ pub fn tree(workspace: &Workspace, directory: &Path, script: &Script) -> Result<
     linux::add(&mut tree, &list.files(directory, &packages)?)?;
     if !script.files.is_empty() {
         keep(&mut tree, &script.name, script.files.iter().cloned())?;
+    }
+    if let Some(suite) = &script.suite {
+        suites::add(&mut tree, workspace, directory, suite)?;
     }
     add_scripts(&mut tree, &workspace.root.join(SOURCE))?;
     check(workspace, script)?;

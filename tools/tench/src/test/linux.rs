@@ -31,9 +31,10 @@ pub fn run(target: &Target, subject: &Subject, report: &Report) -> Result<()> {
     let Some((files, command)) = judge(prepare(target, subject), &name, report)? else { return Ok(()) };
     let expected = golden::Golden::load(target.workspace)?.expected(target.workspace, subject.name())?;
     let typed = format!("linux {command}");
-    let machine = Machine { icount: true, ..Machine::default() };
+    let machine = Machine { icount: true, shift: subject.shift(), ..Machine::default() };
+    let patience = subject.patience().unwrap_or(PATIENCE);
     let steps = [Step::Line(typed.clone())];
-    let outcome = script::run(&mut machine.command(&files, Serial::Pipe), &steps, PATIENCE, |_| Vec::new())?;
+    let outcome = script::run(&mut machine.command(&files, Serial::Pipe), &steps, patience, |_| Vec::new())?;
     let echo = format!("{PROMPT}{typed}");
     let expected: Vec<&str> = std::iter::once(echo.as_str()).chain(expected.iter().map(String::as_str)).collect();
     let problem = transcript::compare(&expected, &scenario::transcript(&outcome));

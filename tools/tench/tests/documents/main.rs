@@ -15,5 +15,6 @@ mod session;
 #[path = "../support/source.rs"]
 #[expect(dead_code, reason = "the tests of the source use the rest")]
 mod source;
+mod suites;
 
 use source::{check, read, root};
