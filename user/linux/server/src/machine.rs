@@ -23,6 +23,7 @@ use tench_linux_memory::{Hardware, Page, Place, Rights};
 use crate::clock::Clock;
 use crate::outside::{Event, Outside};
 use crate::threads::{Answer, Thread, Threads};
+use crate::timer::{self, Timer};
 
 /// Number of frames of which a table can map pages.
 const MAX_BANKS: usize = MAX_SCATTERED;
@@ -46,6 +47,8 @@ pub struct Kernel {
     random: ChaCha8Rng,
     threads: Threads,
     outside: Outside,
+    /// The time for which it waits.
+    pub timer: Timer,
     clock: Clock,
     /// Time from the beginning of 1970 to the machine's start; zero if nobody knows the date.
     start: Duration,
@@ -121,7 +124,8 @@ impl Kernel {
         let random = ChaCha8Rng::from_seed(seed());
         let start = time::wall_clock_at_start().unwrap_or_default();
         let (threads, outside) = (Threads::new()?, Outside::new()?);
-        Ok(Kernel { banks: Vec::new(), random, threads, outside, clock: Clock::new(), start })
+        let timer = Timer::new(outside.arrived());
+        Ok(Kernel { banks: Vec::new(), random, threads, outside, timer, clock: Clock::new(), start })
     }
 
     /// Returns the endpoint at which calls and faults come.
@@ -141,6 +145,9 @@ impl Kernel {
 
     /// Takes what has happened outside.
     pub fn take_event(&mut self, bits: u64) -> Event {
+        if bits & timer::BIT != 0 {
+            self.timer.pass();
+        }
         self.outside.take_event(bits)
     }
 

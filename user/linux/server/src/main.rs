@@ -10,6 +10,7 @@ mod outside;
 mod segment;
 mod serve;
 mod threads;
+mod timer;
 
 use alloc::format;
 use alloc::string::String;

@@ -93,6 +93,11 @@ impl Outside {
         Ok(outside)
     }
 
+    /// Returns the notification that ends the waits for messages.
+    pub const fn arrived(&self) -> Cap<Notification> {
+        self.arrived.cap()
+    }
+
     /// Lets the next input be read, if it is not awaited already.
     pub fn await_input(&mut self) {
         if core::mem::replace(&mut self.is_awaited, true) {

@@ -21,18 +21,7 @@ pub fn run(instance: &mut Instance<Kernel>) -> Result<(), String> {
     // Both are large, and are used again and again.
     let (mut message, mut received) = (Message::new(0), Received::new());
     while instance.status().is_none() {
-        let wait = match instance
-            .deadline()
-            .map(|deadline| deadline.saturating_sub(instance.system.memory.hardware.monotonic()))
-        {
-            Some(Duration::ZERO) => {
-                instance.pass_time();
-                // Whoever has sent something is served in between, however much time there is to pass.
-                Wait::until(time::deadline(Duration::ZERO))
-            }
-            Some(left) => Wait::until(time::deadline(left)),
-            None => Wait::FOREVER,
-        };
+        let wait = instance.deadline().map_or(Wait::FOREVER, |due| wait_for(instance, due));
         let kernel = &mut instance.system.memory.hardware;
         let wait = wait.with_reply(kernel.current());
         let result = match kernel.take_answer() {
@@ -58,6 +47,21 @@ pub fn run(instance: &mut Instance<Kernel>) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Returns how to receive until a time. If it has come, its waits are ended first.
+fn wait_for(instance: &mut Instance<Kernel>, due: Duration) -> Wait {
+    let kernel = &mut instance.system.memory.hardware;
+    if kernel.timer.waits_for(due) {
+        return Wait::FOREVER;
+    }
+    let left = due.saturating_sub(kernel.monotonic());
+    if !left.is_zero() {
+        return kernel.timer.wait(due, left);
+    }
+    instance.pass_time();
+    // Whoever has sent something is served in between, however much time there is to pass.
+    Wait::until(time::deadline(Duration::ZERO))
 }
 
 /// Does what a message asks for.
