@@ -1,6 +1,5 @@
 //! A thread that makes a system call.
 
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -13,7 +12,6 @@ use tench_linux_memory::{Memory, Space};
 
 use crate::generated::{View, Viewer};
 use crate::processes::Processes;
-use crate::signals::frame::Interrupted;
 use crate::waiting::{Interruption, Key, Waiting};
 use crate::{Machine, Process, System};
 
@@ -27,8 +25,6 @@ pub enum Outcome {
     Resume,
     /// The call waits.
     Wait,
-    /// A handler has ended, and the process goes on where it was interrupted.
-    Restore(Box<Interrupted>),
     /// The process runs another program.
     Run {
         /// Address of the first instruction.
@@ -147,7 +143,7 @@ impl<M: Machine> Caller<'_, M> {
             Outcome::Wait => {}
             Outcome::Return(result) => self.end_trace(Some(*result)),
             Outcome::Run { .. } | Outcome::Yield => self.end_trace(Some(0)),
-            Outcome::Resume | Outcome::Restore(_) | Outcome::EndThread(_) | Outcome::Exit(_) => self.end_trace(None),
+            Outcome::Resume | Outcome::EndThread(_) | Outcome::Exit(_) => self.end_trace(None),
         }
         outcome
     }

@@ -27,7 +27,7 @@ use crate::process::{Process, Status};
 use crate::processes::Processes;
 use crate::signals::{Cause, Info, number};
 use crate::spaces::Used;
-use crate::thread::{FloatRegisters, Registers, State, Thread};
+use crate::thread::{FloatRegisters, Registers, Rest, State, Thread};
 use crate::waiting::Alarm;
 use crate::{Machine, System};
 
@@ -93,7 +93,7 @@ impl<M: Machine> Instance<M> {
         (process.layout, process.started) = (layout, self.system.tree.now);
         self.processes.add(Box::new(process));
         if let Some(process) = self.processes.take(FIRST) {
-            self.run(process, &first_registers(entry, stack));
+            self.run(process, &first_registers(entry, stack), Rest::Stopped);
         }
         Ok(())
     }
@@ -220,17 +220,12 @@ impl<M: Machine> Instance<M> {
     }
 
     /// As [`conclude`](Self::conclude), in all other cases than that of a call that returns.
-    fn conclude_otherwise(&mut self, mut process: Box<Process<M>>, outcome: Outcome) {
+    fn conclude_otherwise(&mut self, process: Box<Process<M>>, outcome: Outcome) {
         let result = match outcome {
             Outcome::Return(result) => Some(result),
             Outcome::Resume => None,
             Outcome::Wait => return self.wait(process),
             Outcome::Run { entry, stack } => return self.run_program(process, entry, stack),
-            Outcome::Restore(interrupted) => {
-                self.end_service(&mut process, None);
-                self.set_float(&mut process, &interrupted.float);
-                return self.go_on(process, interrupted.registers);
-            }
             Outcome::Yield => return self.give_way(process),
             Outcome::EndThread(code) => return self.end_thread(process, Status::Exited(code)),
             Outcome::Exit(code) => return self.end(process, Status::Exited(code)),
@@ -238,18 +233,11 @@ impl<M: Machine> Instance<M> {
         if !process.is_due() {
             return self.answer(process, result);
         }
-        self.end_service(&mut process, result);
-        let registers = self.system.memory.hardware.registers(&process.thread().machine);
-        self.go_on(process, registers);
-    }
-
-    /// Stops the present thread of a process, whose call or fault is being served, and gives it the result. It is
-    /// answered first: a thread that disappears while it is served takes the personality's priority along.
-    fn end_service(&mut self, process: &mut Process<M>, result: Option<u64>) {
-        let hardware = &mut self.system.memory.hardware;
-        let thread = &mut process.thread_mut().machine;
-        hardware.answer(thread, result);
-        hardware.stop(thread);
+        let mut registers = self.system.memory.hardware.registers(&process.thread().machine);
+        if let Some(result) = result {
+            registers.x[0] = result;
+        }
+        self.go_on(process, registers, Rest::Waits);
     }
 
     /// Lets all other threads run before the present one of a process goes on.
@@ -284,8 +272,9 @@ impl<M: Machine> Instance<M> {
         memory.hardware.stop(&mut process.thread_mut().machine);
         let root = spaces.get(process.space).space.root();
         memory.hardware.move_thread(&mut process.thread_mut().machine, root);
-        self.set_float(&mut process, &FloatRegisters { q: [0; 32], status: 0, control: 0 });
-        self.go_on(process, first_registers(entry, stack));
+        let thread = &mut process.thread_mut().machine;
+        memory.hardware.set_float_registers(thread, &FloatRegisters { q: [0; 32], status: 0, control: 0 });
+        self.go_on(process, first_registers(entry, stack), Rest::Stopped);
     }
 
     /// Stops the present thread of a process. Returns its registers.
@@ -296,16 +285,19 @@ impl<M: Machine> Instance<M> {
         hardware.registers(thread)
     }
 
-    fn set_float(&mut self, process: &mut Process<M>, registers: &FloatRegisters) {
-        self.system.memory.hardware.set_float_registers(&mut process.thread_mut().machine, registers);
-    }
-
-    /// Lets the present thread of a process run, which is stopped.
-    fn run(&mut self, mut process: Box<Process<M>>, registers: &Registers) {
+    /// Lets the present thread of a process run, which is at rest.
+    fn run(&mut self, mut process: Box<Process<M>>, registers: &Registers, rest: Rest) {
         let thread = process.thread_mut();
         thread.state = State::Runs;
         thread.signals.restore_blocked();
-        self.system.memory.hardware.run(&mut thread.machine, registers);
+        let hardware = &mut self.system.memory.hardware;
+        match rest {
+            Rest::Stopped => hardware.run(&mut thread.machine, registers),
+            Rest::Waits => {
+                hardware.set_registers(&mut thread.machine, registers);
+                hardware.answer(&mut thread.machine, None);
+            }
+        }
         self.processes.put(process);
     }
 

@@ -352,6 +352,10 @@ impl tench_linux::Threads for Kernel {
         thread.float_registers()
     }
 
+    fn set_registers(&mut self, thread: &mut Thread, registers: &Registers) {
+        thread.set_registers(registers);
+    }
+
     fn set_float_registers(&mut self, thread: &mut Thread, registers: &FloatRegisters) {
         thread.set_float_registers(registers);
     }

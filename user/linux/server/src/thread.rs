@@ -42,6 +42,15 @@ impl Scheduling {
     }
 }
 
+/// Why a thread does not run while signals are delivered to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Its call or fault is being served, or waits. An answer lets it go on.
+    Waits,
+    /// The machine has stopped it.
+    Stopped,
+}
+
 /// Activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -143,7 +152,10 @@ pub trait Threads: Hardware {
     /// Returns the floating-point registers of a thread that waits or is stopped.
     fn float_registers(&mut self, thread: &Self::Thread) -> FloatRegisters;
 
-    /// Sets the floating-point registers of a stopped thread.
+    /// Sets the registers of a thread that waits.
+    fn set_registers(&mut self, thread: &mut Self::Thread, registers: &Registers);
+
+    /// Sets the floating-point registers of a thread that waits or is stopped.
     fn set_float_registers(&mut self, thread: &mut Self::Thread, registers: &FloatRegisters);
 
     /// Moves a stopped thread to another address space.

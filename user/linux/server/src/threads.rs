@@ -271,6 +271,12 @@ impl Thread {
         registers.unwrap_or(FloatRegisters { q: [0; 32], status: 0, control: 0 })
     }
 
+    /// Sets the registers of a thread that waits.
+    pub fn set_registers(&self, registers: &Registers) {
+        // SAFETY: the thread has an address space of its own.
+        never_refused(unsafe { self.thread.cap().write_registers(registers, false) });
+    }
+
     /// Sets the floating-point registers.
     pub fn set_float_registers(&self, registers: &FloatRegisters) {
         never_refused(self.thread.cap().write_float(registers));

@@ -1,6 +1,5 @@
 //! Calls that wait for one of several files.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -33,8 +32,13 @@ mod event {
 
 /// Number of descriptors for which most calls wait at most.
 const FEW: usize = 8;
+/// Number of descriptors that need no room to be asked for: what so many take, the reserve has between two checks of it
+/// for each call.
+const SMALL: usize = 64;
 /// Bytes that a record takes at most while the call is served, with what it waits for.
 const KEPT_FOR_EACH: usize = 128;
+/// Bytes of a set that needs no memory from the heap.
+const FEW_IN_SETS: usize = 32;
 /// Descriptors in a word of a set.
 const SET_WORD: usize = 64;
 
@@ -124,6 +128,11 @@ impl<M: Machine> Caller<'_, M> {
         flags.iter().filter(|(is_so, _)| *is_so).fold(0, |events, (_, event)| events | event)
     }
 
+    /// Fails if there is no room for so many records and what they wait for.
+    fn check_room_for(&mut self, count: usize) -> Result<()> {
+        if count <= SMALL { Ok(()) } else { self.system.memory.check_room(count * KEPT_FOR_EACH) }
+    }
+
     /// Waits until one of several descriptors has an event. Returns how many have.
     pub fn ppoll(&mut self, records: u64, count: u64, time: u64, mask: u64, mask_size: u64) -> Result {
         if count > u64::from(self.process.descriptors.limit) {
@@ -136,7 +145,7 @@ impl<M: Machine> Caller<'_, M> {
         let all = match few.get_mut(..count as usize * pollfd::SIZE) {
             Some(few) => few,
             None => {
-                self.system.memory.check_room(count as usize * KEPT_FOR_EACH)?;
+                self.check_room_for(count as usize)?;
                 many.resize(count as usize * pollfd::SIZE, 0);
                 &mut many
             }
@@ -183,14 +192,26 @@ impl<M: Machine> Caller<'_, M> {
             let record: [u8; 16] = self.read_record(mask)?;
             self.block_meanwhile(u64_at(&record, 0), u64_at(&record, 8))?;
         }
-        if count > FEW {
-            self.system.memory.check_room(count * KEPT_FOR_EACH)?;
+        self.check_room_for(count)?;
+        // Three sets that are wanted, and what is found of them.
+        let size = count.div_ceil(SET_WORD) * size_of::<u64>();
+        let (mut few, mut many) = ([0; 6 * FEW_IN_SETS], Vec::new());
+        let all = match few.get_mut(..6 * size) {
+            Some(few) => few,
+            None => {
+                many.resize(6 * size, 0);
+                &mut many
+            }
+        };
+        let (wanted, found) = all.split_at_mut(3 * size);
+        for (set, wanted) in sets.into_iter().zip(wanted.chunks_exact_mut(size.max(1))) {
+            if set != 0 && self.copy_from(set, wanted) < size {
+                return Err(Errno::EFAULT);
+            }
         }
-        let words = count.div_ceil(SET_WORD);
-        let (mut ready, mut keys, mut results) = (0, Vec::new(), Vec::new());
-        for (set, meaning) in sets.into_iter().zip([READ, WRITE, 0]) {
-            let wanted = if set == 0 { vec![0; words * 8] } else { self.read(set, words * 8)? };
-            let mut found = vec![0u8; wanted.len()];
+        let (mut ready, mut keys) = (0, Vec::new());
+        let pairs = wanted.chunks_exact(size.max(1)).zip(found.chunks_exact_mut(size.max(1)));
+        for ((wanted, found), meaning) in pairs.zip([READ, WRITE, 0]) {
             for number in (0..count).filter(|number| wanted[number / 8] & 1 << (number % 8) != 0) {
                 let description = self.descriptor(number as u64)?;
                 if self.events(description, &mut keys) & meaning != 0 {
@@ -198,7 +219,6 @@ impl<M: Machine> Caller<'_, M> {
                     ready += 1;
                 }
             }
-            results.push((set, found));
         }
         if ready == 0 && self.process.is_due() {
             return Err(Errno::EINTR);
@@ -206,8 +226,8 @@ impl<M: Machine> Caller<'_, M> {
         if ready == 0 && !self.has_passed(deadline) {
             return Err(self.wait(&keys, deadline, Interruption::Final));
         }
-        for (set, found) in results {
-            self.write_if_wanted(set, &found)?;
+        for (set, found) in sets.into_iter().zip(found.chunks_exact(size.max(1))) {
+            self.write_if_wanted(set, found)?;
         }
         self.write_time_left(time, deadline);
         self.process.thread_mut().signals.restore_blocked();

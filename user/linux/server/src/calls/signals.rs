@@ -1,9 +1,8 @@
 //! Calls about signals.
 
-use alloc::boxed::Box;
-
 use tench_linux_calls::records::{sigaction, u32_at, u64_at};
 use tench_linux_files::Errno;
+use zerocopy::{FromZeros, IntoBytes};
 
 use crate::Machine;
 use crate::caller::{Caller, Outcome, Result};
@@ -241,26 +240,28 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Ends a handler: the process goes on where it was interrupted.
     pub fn rt_sigreturn(&mut self) -> Outcome {
-        match self.interrupted() {
-            Ok(interrupted) => {
-                let signals = &mut self.process.thread_mut().signals;
-                signals.blocked = interrupted.blocked;
-                if !frame::is_same_stack(&interrupted.stack, &signals.stack) {
-                    signals.stack = interrupted.stack;
-                }
-                Outcome::Restore(interrupted)
-            }
-            Err(_) => {
-                let info = Info { code: 1, ..Info::from_system(number::SEGV) };
-                self.process.force(info);
-                Outcome::Resume
-            }
+        if self.return_from_handler().is_err() {
+            let info = Info { code: 1, ..Info::from_system(number::SEGV) };
+            self.process.force(info);
         }
+        Outcome::Resume
     }
 
-    fn interrupted(&mut self) -> Result<Box<frame::Interrupted>> {
+    /// Sets the thread's registers and signals to what the frame of its handler has kept.
+    fn return_from_handler(&mut self) -> Result<()> {
         let registers = self.registers();
-        let frame: [u8; frame::USED] = self.read_record(registers.sp)?;
-        frame::read(&frame, registers.thread_pointer).map(Box::new).ok_or(Errno::EFAULT)
+        let mut frame = frame::Kept::new_zeroed();
+        if self.copy_from(registers.sp, frame.as_mut_bytes()) < size_of_val(&frame) || !frame.is_whole() {
+            return Err(Errno::EFAULT);
+        }
+        let thread = self.process.thread_mut();
+        let hardware = &mut self.system.memory.hardware;
+        hardware.set_float_registers(&mut thread.machine, &frame.float());
+        hardware.set_registers(&mut thread.machine, &frame.registers(registers.thread_pointer));
+        thread.signals.blocked = frame.blocked();
+        if !frame::is_same_stack(&frame.stack(), &thread.signals.stack) {
+            thread.signals.stack = frame.stack();
+        }
+        Ok(())
     }
 }

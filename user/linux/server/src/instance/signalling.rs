@@ -4,16 +4,18 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use zerocopy::IntoBytes;
+
 use super::Instance;
 use super::ending::child_code;
-use crate::Machine;
 use crate::owners::Owner;
 use crate::process::{News, Process, Status, Timer};
-use crate::signals::frame;
+use crate::signals::frame::{self, Kept, Place};
 use crate::signals::{Action, Cause, Disposition, Info, action_flag, number};
 use crate::specials::SHORTEST;
-use crate::thread::{Registers, State};
+use crate::thread::{Registers, Rest, State};
 use crate::waiting::{Interruption, Key, Waiting};
+use crate::{Machine, System};
 
 /// `EINTR` as a result.
 const INTERRUPTED: u64 = (-4i64).cast_unsigned();
@@ -76,7 +78,7 @@ impl<M: Machine> Instance<M> {
         match process.thread().state {
             State::Runs if process.is_due() && !process.is_stopped => {
                 let registers = self.stop_thread(&mut process);
-                self.go_on(process, registers);
+                self.go_on(process, registers, Rest::Stopped);
             }
             State::Waits if !process.is_stopped => self.attend_waiting(process),
             State::Runs | State::Waits | State::Ended => self.processes.put(process),
@@ -108,7 +110,7 @@ impl<M: Machine> Instance<M> {
                 process.thread_mut().stopped_at = registers;
                 self.processes.put(process);
             }
-            Some(registers) => self.go_on(process, registers),
+            Some(registers) => self.go_on(process, registers, Rest::Stopped),
             None if process.thread().state == State::Waits => {
                 self.system.waiters.make_ready(thread);
                 self.attend_waiting(process);
@@ -132,7 +134,7 @@ impl<M: Machine> Instance<M> {
             }
             Disposition::Stop => self.stop(process, info.signal),
             Disposition::Handle(action) => {
-                let mut registers = self.stop_thread(&mut process);
+                let mut registers = self.system.memory.hardware.registers(&process.thread().machine);
                 if let Some(waiting) = process.thread_mut().waiting.take() {
                     let thread = process.thread().id;
                     self.system.waiters.remove(thread, &waiting);
@@ -142,7 +144,7 @@ impl<M: Machine> Instance<M> {
                     self.caller(&mut process).end_trace(result);
                 }
                 self.handle_or_fault(&mut process, &info, &action, &mut registers);
-                self.go_on(process, registers);
+                self.go_on(process, registers, Rest::Waits);
             }
         }
     }
@@ -155,8 +157,8 @@ impl<M: Machine> Instance<M> {
         }
     }
 
-    /// Lets the present thread of a process go on, which is stopped, after the signals that have come for it.
-    pub(super) fn go_on(&mut self, mut process: Box<Process<M>>, mut registers: Registers) {
+    /// Lets the present thread of a process go on, which is at rest, after the signals that have come for it.
+    pub(super) fn go_on(&mut self, mut process: Box<Process<M>>, mut registers: Registers, rest: Rest) {
         while let Some((info, disposition)) = process.take_signal() {
             match disposition {
                 Disposition::End => {
@@ -164,7 +166,8 @@ impl<M: Machine> Instance<M> {
                 }
                 Disposition::Stop if self.is_orphaned(&process, info.signal) => {}
                 Disposition::Stop => {
-                    process.thread_mut().stopped_at = Some(registers);
+                    let thread = process.thread_mut();
+                    thread.stopped_at = Some(self.system.stop_at(&mut thread.machine, &registers, rest));
                     return self.stop(process, info.signal);
                 }
                 Disposition::Handle(action) => {
@@ -172,7 +175,7 @@ impl<M: Machine> Instance<M> {
                 }
             }
         }
-        self.run(process, &registers);
+        self.run(process, &registers, rest);
     }
 
     /// Makes a handler the next that a process runs. If there is no room on its stack, that is a fault, which ends the
@@ -195,11 +198,12 @@ impl<M: Machine> Instance<M> {
         let signals = &mut thread.signals;
         let (blocked, stack) = (signals.saved.take().unwrap_or(signals.blocked), signals.stack);
         signals.blocked = frame::blocked_meanwhile(info, action, signals.blocked);
-        let frame = frame::build(info, action, registers, &float, blocked, &stack);
+        let place = Place::new(action, registers.sp, &stack);
+        let kept = Kept::new(info, registers, &float, blocked, &stack);
         let mut write = |address, bytes: &[u8]| self.system.write(process.space, address, bytes) == bytes.len();
-        let is_written = write(frame.link, &frame.linked) && write(frame.address, &frame.bytes);
+        let is_written = write(place.link, registers.x[29..].as_bytes()) && write(place.frame, kept.as_bytes());
         if is_written {
-            frame.enter(info, action, crate::exec::TRAMPOLINE, registers);
+            place.enter(info, action, crate::exec::TRAMPOLINE, registers);
         }
         is_written
     }
@@ -257,6 +261,22 @@ impl<M: Machine> Instance<M> {
         let next = process.timer.map(|timer| timer.deadline);
         self.system.send(process, Info::from_system(number::ALRM));
         self.system.waiters.set_signal(id, None, next);
+    }
+}
+
+impl<M: Machine> System<M> {
+    /// Stops a thread that is at rest, so that it will go on with these registers. Returns the registers with which it
+    /// has stopped. One that is being served is answered first: if it disappeared, it would take the personality's
+    /// priority along.
+    fn stop_at(&mut self, thread: &mut M::Thread, registers: &Registers, rest: Rest) -> Registers {
+        let hardware = &mut self.memory.hardware;
+        if rest == Rest::Stopped {
+            return *registers;
+        }
+        hardware.set_registers(thread, registers);
+        hardware.answer(thread, None);
+        hardware.stop(thread);
+        hardware.registers(thread)
     }
 }
 

@@ -204,6 +204,8 @@ pub struct Stack(pub [u8; Stack::SIZE]);
 impl Stack {
     /// Size of the record in bytes: `stack_t`.
     pub const SIZE: usize = 24;
+    /// Offset of the flag.
+    pub const FLAG: usize = 8;
     /// The flag of no stack.
     pub const DISABLED: u32 = 2;
     /// No stack.

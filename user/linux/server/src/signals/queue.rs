@@ -66,18 +66,13 @@ impl Queue {
 
     /// Takes the next signal of a set: a fault's first, then the lowest number.
     pub fn take_of(&mut self, set: Set) -> Option<Info> {
-        if !self.has(set) {
-            return None;
-        }
-        let faults = set & (only(number::ILL) | only(number::BUS) | only(number::SEGV));
-        let candidates = |set: Set| {
-            let infos = self.infos.iter().enumerate();
-            infos.filter(|(_, info)| only(info.signal) & set != 0).min_by_key(|(_, info)| info.signal)
-        };
-        let (index, _) = candidates(faults).or_else(|| candidates(set))?;
+        let come = self.set & set;
+        let faults = come & (only(number::ILL) | only(number::BUS) | only(number::SEGV));
+        let signal = 1 + if faults != 0 { faults } else { come }.trailing_zeros();
+        let index = self.infos.iter().position(|info| info.signal == signal)?;
         let taken = self.infos.remove(index)?;
-        if !self.infos.iter().any(|info| info.signal == taken.signal) {
-            self.set &= !only(taken.signal);
+        if !self.infos.iter().any(|info| info.signal == signal) {
+            self.set &= !only(signal);
         }
         Some(taken)
     }

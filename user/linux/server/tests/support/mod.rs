@@ -177,8 +177,12 @@ impl Threads for Console {
         assert_ne!(thread.doing, Doing::Runs, "registers can be read only at rest");
         thread.float
     }
+    fn set_registers(&mut self, thread: &mut Thread, registers: &Registers) {
+        assert_eq!(thread.doing, Doing::Waits);
+        thread.registers = *registers;
+    }
     fn set_float_registers(&mut self, thread: &mut Thread, registers: &FloatRegisters) {
-        assert_eq!(thread.doing, Doing::Stopped);
+        assert_ne!(thread.doing, Doing::Runs, "registers can be set only at rest");
         thread.float = *registers;
     }
     fn move_thread(&mut self, thread: &mut Thread, _: &()) {
