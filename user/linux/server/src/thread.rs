@@ -45,9 +45,9 @@ impl Scheduling {
 /// Why a thread does not run while signals are delivered to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// Its call or fault is being served, or waits. An answer lets it go on.
+    /// The thread's call or fault is being served, or waits. An answer lets it go on.
     Waits,
-    /// The machine has stopped it.
+    /// The machine has stopped the thread.
     Stopped,
 }
 
