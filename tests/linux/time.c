@@ -254,9 +254,34 @@ static void several_places(void) {
     call(UNLINKAT, AT_FDCWD, (number) "/tmp/parts", 0, 0, 0, 0);
 }
 
+/* Who has slept, and wakes another one, goes on first. It has woken that one before it slept, too. */
+static void woken_after_sleep(void) {
+    int turns[2], said[2];
+    char text[4] = "";
+    call(PIPE2, (number)turns, 0, 0, 0, 0, 0);
+    call(PIPE2, (number)said, 0, 0, 0, 0, 0);
+    number child = fork();
+    if (child == 0) {
+        char turn;
+        call(READ, turns[0], (number)&turn, 1, 0, 0, 0);
+        call(READ, turns[0], (number)&turn, 1, 0, 0, 0);
+        call(WRITE, said[1], (number) "c", 1, 0, 0, 0);
+        exit(0);
+    }
+    rest(10);
+    call(WRITE, turns[1], (number) "1", 1, 0, 0, 0);
+    rest(100);
+    call(WRITE, turns[1], (number) "2", 1, 0, 0, 0);
+    call(WRITE, said[1], (number) "p", 1, 0, 0, 0);
+    wait_for(child, 0);
+    call(READ, said[0], (number)text, 2, 0, 0, 0);
+    print("first the parent, then the child: "), print(text), print("\n");
+}
+
 int program(number count, char **arguments) {
     (void)count, (void)arguments;
     timers();
+    woken_after_sleep();
     usage();
     scheduling();
     several_places();

@@ -169,6 +169,7 @@ impl Threads {
             Some(reply) => {
                 answer.send(reply.cap());
                 self.free.push(reply);
+                self.note_wait(thread);
                 self.let_woken_run();
             }
             None => self.answer = Some(answer),
@@ -212,6 +213,11 @@ impl Threads {
         {
             thread.reply = Some(core::mem::replace(&mut self.current, free));
         }
+        self.note_wait(thread);
+    }
+
+    /// Notes that a thread begins or ends a wait: it has kept nobody waiting.
+    fn note_wait(&mut self, thread: &Thread) {
         if self.waker.0 == thread.endpoint.address() {
             self.waker.1 = Instant::now().ticks();
         }
