@@ -113,6 +113,8 @@ pub struct Process<M: Machine> {
     pub group: u32,
     /// Number of its session.
     pub session: u32,
+    /// Set if its parent has ended, and the first process is its parent instead.
+    pub is_orphan: bool,
     /// How it has ended, if it has.
     pub ended: Option<Status>,
     /// A signal has stopped it. Its calls may wait all the same.
@@ -178,6 +180,7 @@ impl<M: Machine> Process<M> {
             ended: None,
             is_stopped: false,
             is_continued: false,
+            is_orphan: false,
             news: None,
             end_signal: 0,
             threads: vec![Box::new(thread)],

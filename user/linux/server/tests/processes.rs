@@ -59,6 +59,32 @@ fn a_process_goes_on_once_its_child_was_killed_though_another_one_has_its_memory
 }
 
 #[test]
+fn orphans_cannot_end_the_first_process_by_a_signal_that_it_does_not_handle() {
+    const ALARM: u64 = 14;
+    let mut play = Play::new(4096);
+    call(&mut play, 1, Sysno::clone, &[FORK]);
+    call(&mut play, 2, Sysno::clone, &[FORK]);
+    call(&mut play, 3, Sysno::clone, &[FORK]);
+    call(&mut play, 2, Sysno::exit, &[]);
+    assert_eq!(call(&mut play, 3, Sysno::getppid, &[]), Some(1));
+    // Neither the orphan nor its child, whatever the call.
+    for own in [3, 4] {
+        assert_eq!(call(&mut play, own, Sysno::kill, &[1, ALARM]), Some(0));
+        assert_eq!(call(&mut play, own, Sysno::tgkill, &[1, 1, KILL]), Some(0));
+        assert_eq!(play.doing(1), Some(Doing::Runs));
+    }
+    let action = [DATA, 0, 0, 0];
+    play.put(1, DATA, &action);
+    call(&mut play, 1, Sysno::rt_sigaction, &[ALARM, DATA, 0, 8]);
+    call(&mut play, 3, Sysno::kill, &[1, ALARM]);
+    assert_eq!(play.thread(1).registers.x[0], ALARM, "a handler runs");
+    // A child whose parent lives can.
+    call(&mut play, 1, Sysno::clone, &[FORK]);
+    call(&mut play, 5, Sysno::kill, &[1, KILL]);
+    assert!(play.instance.status().is_some());
+}
+
+#[test]
 fn the_child_of_vfork_moves_the_end_of_the_heap_that_both_have() {
     let mut play = Play::new(4096);
     let end = call(&mut play, 1, Sysno::brk, &[0]).unwrap();

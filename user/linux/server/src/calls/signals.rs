@@ -6,6 +6,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use crate::Machine;
 use crate::caller::{Caller, Outcome, Result};
+use crate::instance::FIRST;
 use crate::process::Process;
 use crate::signals::{Action, Cause, Info, SIGNALS, Set, Stack, UNBLOCKABLE, frame, number, only};
 use crate::thread::Registers;
@@ -20,6 +21,12 @@ const TO_THREAD: i32 = -6;
 fn signal(number: u64) -> Result<u32> {
     let number = number as u32;
     if number as usize > SIGNALS { Err(Errno::EINVAL) } else { Ok(number) }
+}
+
+/// Returns whether nothing happens to a process at a signal: it is the first one, is `init` to the sender, and does not
+/// handle the signal.
+fn is_spared<M: Machine>(process: &Process<M>, signal: u32, is_init: bool) -> bool {
+    is_init && process.id == FIRST && process.signals.action(signal).handler() == 0
 }
 
 impl<M: Machine> Caller<'_, M> {
@@ -43,11 +50,24 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
+    /// Returns whether the first process is to the caller what `init` is on Linux, which no signal ends: to orphans and
+    /// their children, of which many signal their parent without asking who that is by now.
+    fn sees_init(&self) -> bool {
+        let mut ancestor = &*self.process;
+        while ancestor.parent > FIRST
+            && let Some(parent) = self.others.find(ancestor.parent)
+        {
+            ancestor = parent;
+        }
+        ancestor.is_orphan
+    }
+
     /// Sends a signal to a process; 0 only asks whether it is there.
     fn send_to(&mut self, id: u32, info: Info) -> Result {
+        let is_init = id == FIRST && self.sees_init();
         let process =
             if id == self.process.id { &mut *self.process } else { self.others.get(id).ok_or(Errno::ESRCH)? };
-        if info.signal != 0 {
+        if info.signal != 0 && !is_spared(process, info.signal, is_init) {
             self.system.send(process, info);
         }
         Ok(0)
@@ -55,11 +75,12 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Sends a signal to all of whom something is true, perhaps with the own process among them.
     fn send_to_all(&mut self, info: Info, is_meant: impl Fn(&Process<M>) -> bool, with_own: bool) -> Result {
+        let is_init = self.sees_init();
         let own = with_own.then_some(&mut *self.process);
         let mut is_there = false;
         for process in self.others.iter_mut().chain(own).filter(|process| is_meant(process)) {
             is_there = true;
-            if info.signal != 0 {
+            if info.signal != 0 && !is_spared(process, info.signal, is_init) {
                 self.system.send(process, info);
             }
         }
@@ -78,6 +99,7 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Sends a signal to a thread, perhaps only if it is a certain process's; 0 only asks whether it is there.
     fn send_to_thread(&mut self, process: Option<u32>, thread: u32, info: Info) -> Result {
+        let is_init = self.sees_init();
         let own = self.process.index_of(thread).is_ok().then_some(self.process.id);
         let owner = own.or_else(|| self.others.owner(thread)).ok_or(Errno::ESRCH)?;
         if process.is_some_and(|process| process != owner) {
@@ -87,6 +109,7 @@ impl<M: Machine> Caller<'_, M> {
         // A process that has ended has no threads, and nothing happens to it.
         if let Ok(index) = process.index_of(thread)
             && info.signal != 0
+            && !is_spared(process, info.signal, is_init)
         {
             self.system.send_to(process, info, Some(index));
         }

@@ -179,6 +179,7 @@ impl<M: Machine> Instance<M> {
         let mut ended = Vec::new();
         for child in self.processes.iter_mut().filter(|child| child.parent == parent.id) {
             child.parent = FIRST;
+            child.is_orphan = true;
             child.end_signal = number::CHLD;
             if child.has_ended() {
                 ended.push(child.id);
