@@ -60,6 +60,7 @@ signatures! {
     preadv2(Descriptor, ResultVectors(2), Unsigned, Signed, Number, set(&names::READ_WRITE));
     pwritev2(Descriptor, Vectors(2), Unsigned, Signed, Number, set(&names::READ_WRITE));
     sendfile(Descriptor, Descriptor, Address, Unsigned);
+    copy_file_range(Descriptor, Address, Descriptor, Address, Unsigned, Number);
     lseek(Descriptor, Signed, one(&names::WHENCE));
     fstat(Descriptor, Status);
     fstatat(Directory, String, Status, set(&names::AT));
@@ -156,6 +157,8 @@ signatures! {
     setresgid(Signed, Signed, Signed);
     getgroups(Signed, Address);
     setgroups(Unsigned, Address);
+    capget(Address, Address);
+    capset(Address, Address);
     getpriority(Unsigned, Unsigned);
     setpriority(Unsigned, Unsigned, Signed);
     prlimit64(Signed, one(&names::RESOURCE), Limit, ResultLimit);

@@ -165,6 +165,8 @@ pub struct Process<'a> {
     pub layout: Layout,
     /// Signals.
     pub signals: Signals,
+    /// Capabilities: those that can be inherited, those that are permitted, and those that count.
+    pub capabilities: [u64; 3],
     /// Permissions that new files do not get.
     pub mask: u32,
     /// Numbers of further groups, in order.
@@ -262,10 +264,10 @@ impl Process<'_> {
         }
         text.add(format_args!("Threads:\t{}\n", self.threads));
         self.add_signals(&mut text);
-        text.add(format_args!("CapInh:\t{:016x}\n", 0));
-        for set in ["CapPrm", "CapEff", "CapBnd"] {
-            text.add(format_args!("{set}:\t{CAPABILITIES:016x}\n"));
+        for (name, set) in ["CapInh", "CapPrm", "CapEff"].into_iter().zip(self.capabilities) {
+            text.add(format_args!("{name}:\t{set:016x}\n"));
         }
+        text.add(format_args!("CapBnd:\t{CAPABILITIES:016x}\n"));
         text.add(format_args!("CapAmb:\t{:016x}\nNoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n", 0));
         text.add(format_args!("Speculation_Store_Bypass:\tunknown\nSpeculationIndirectBranch:\tunknown\n"));
         text.add(format_args!("Cpus_allowed:\t1\nCpus_allowed_list:\t0\nMems_allowed:\t1\nMems_allowed_list:\t0\n"));

@@ -71,6 +71,7 @@ fn process() -> Process<'static> {
             queued: 2,
             most: 1024,
         },
+        capabilities: [0, 0x1ff_ffff_ffff, 0x1ff_ffff_ffff],
         mask: 0o22,
         groups: &[],
         descriptors: 64,

@@ -12,6 +12,7 @@ extern crate alloc;
 
 mod caller;
 mod calls;
+mod capabilities;
 pub mod descriptors;
 pub mod devices;
 pub mod epoll;

@@ -8,6 +8,7 @@ use tench_linux_files::Errno;
 use tench_linux_memory::Hardware;
 
 use crate::Machine;
+use crate::capabilities::Capabilities;
 use crate::signals::ThreadSignals;
 use crate::waiting::Waiting;
 
@@ -83,6 +84,8 @@ pub struct Thread<M: Machine> {
     pub nice: i32,
     /// How it wants to be scheduled beside others.
     pub scheduling: Scheduling,
+    /// Capabilities. Nothing depends on them: what was given up can be done all the same.
+    pub capabilities: Capabilities,
     /// The name, at first that of its program.
     pub name: [u8; 16],
     /// Address of a word that becomes zero when the thread ends, for others to see; 0 for none.
@@ -104,6 +107,7 @@ impl<M: Machine> Thread<M> {
             signals: ThreadSignals::default(),
             nice: 0,
             scheduling: Scheduling::default(),
+            capabilities: Capabilities::SUPER_USER,
             name: [0; 16],
             clear_at_end: 0,
             robust_list: 0,

@@ -8,6 +8,7 @@ use tench_linux_files::Errno;
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
+use crate::capabilities::Capabilities;
 use crate::process::Process;
 use crate::signals::{SIGNALS, Stack};
 use crate::spaces::{SpaceId, Used};
@@ -131,8 +132,8 @@ impl<M: Machine> Caller<'_, M> {
         }
         let clear_at_end = if beginning.has(clone::CHILD_CLEARTID) { beginning.id_address } else { 0 };
         let scheduling = own.scheduling.inherited();
-        let name = own.name;
-        Ok(Thread { signals, nice: own.nice, scheduling, name, clear_at_end, ..Thread::new(id, machine) })
+        let (nice, capabilities, name) = (own.nice, own.capabilities, own.name);
+        Ok(Thread { signals, nice, scheduling, capabilities, name, clear_at_end, ..Thread::new(id, machine) })
     }
 
     /// Makes a process, which inherits all that a child does.
@@ -198,6 +199,8 @@ impl<M: Machine> Caller<'_, M> {
         let old = core::mem::replace(&mut self.process.space, new);
         self.system.release_space(old);
         self.process.has_executed = true;
+        let inheritable = self.process.thread().capabilities.inheritable;
+        self.process.thread_mut().capabilities = Capabilities { inheritable, ..Capabilities::SUPER_USER };
         self.system.waiters.wake(Key::Program(self.process.id));
     }
 }

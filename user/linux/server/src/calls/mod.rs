@@ -1,6 +1,8 @@
 //! The calls, by subject. The table is below.
 
+mod capabilities;
 mod clone;
+mod copies;
 mod descriptors;
 mod directories;
 mod epoll;
@@ -132,6 +134,7 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::preadv2 => self.with_flags(a, d, f).and_then(|offset| self.readv(a, b, c, offset)),
             Sysno::pwritev2 => self.with_flags(a, d, f).and_then(|offset| self.writev(a, b, c, offset)),
             Sysno::sendfile => self.sendfile(a, b, c, d),
+            Sysno::copy_file_range => self.copy_file_range([a, b, c, d], e, f),
             Sysno::lseek => self.lseek(a, b, c),
             Sysno::ftruncate => self.ftruncate(a, b),
             Sysno::truncate => self.truncate(a, b),
@@ -321,6 +324,8 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::sched_rr_get_interval => self.sched_rr_get_interval(a, b),
             Sysno::sched_getaffinity => self.sched_getaffinity(a, b, c),
             Sysno::sched_setaffinity => self.sched_setaffinity(a, b, c),
+            Sysno::capget => self.capget(a, b),
+            Sysno::capset => self.capset(a, b),
             Sysno::getpriority => self.getpriority(a, b),
             Sysno::setpriority => self.setpriority(a, b, c),
             Sysno::getcpu => self.getcpu(a, b),

@@ -31,7 +31,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Returns a thread; 0 is the present one.
-    fn scheduled(&mut self, thread: u64) -> Result<&mut Thread<M>> {
+    pub(crate) fn scheduled(&mut self, thread: u64) -> Result<&mut Thread<M>> {
         let thread = thread as u32;
         if thread.cast_signed() < 0 {
             return Err(Errno::EINVAL);

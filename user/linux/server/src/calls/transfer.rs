@@ -1,6 +1,5 @@
 //! Calls that read and write files.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use tench_linux_calls::numbers::open;
@@ -14,9 +13,9 @@ use crate::devices;
 use crate::{Machine, System};
 
 /// The most that one call transfers.
-const MAX_TRANSFER: u64 = 0x7fff_f000;
+pub(super) const MAX_TRANSFER: u64 = 0x7fff_f000;
 /// The most that is copied at once, in bytes.
-const PART: usize = 64 * 1024;
+pub(super) const PART: usize = 64 * 1024;
 /// RWF_HIPRI, RWF_DSYNC and RWF_SYNC: what is written is at once where it stays.
 const KEEPING_FLAGS: u64 = 1 | 2 | 4;
 /// The most vectors of one call.
@@ -181,7 +180,12 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Reads once from where a file's position is, or from an offset. The position stays.
-    fn read_part(&mut self, description: DescriptionId, into: &mut [u8], offset: Option<u64>) -> Result<usize> {
+    pub(super) fn read_part(
+        &mut self,
+        description: DescriptionId,
+        into: &mut [u8],
+        offset: Option<u64>,
+    ) -> Result<usize> {
         let open_file = self.system.descriptions.get(description);
         let (node, flags) = (open_file.node, open_file.flags);
         let offset = offset.unwrap_or(open_file.position);
@@ -328,7 +332,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Writes once to where a file's position is, which moves, or to an offset.
-    fn write_part(&mut self, description: DescriptionId, from: &[u8], offset: Option<u64>) -> Result<usize> {
+    pub(super) fn write_part(&mut self, description: DescriptionId, from: &[u8], offset: Option<u64>) -> Result<usize> {
         let open_file = self.system.descriptions.get(description);
         let (node, flags) = (open_file.node, open_file.flags);
         let appends = flags & open::APPEND != 0;
@@ -427,45 +431,6 @@ impl<M: Machine> Caller<'_, M> {
             return if is_empty { Ok(0) } else { self.write_socket(descriptor, &vectors) };
         }
         self.write_vectors(description, &vectors, &from)
-    }
-
-    /// Copies from one file to another, from an offset that moves, or from the position.
-    pub fn sendfile(&mut self, to: u64, from: u64, offset: u64, length: u64) -> Result {
-        let (to, from) = (self.descriptor(to)?, self.descriptor(from)?);
-        let is_open = self.system.descriptions.get(from).reads() && self.system.descriptions.get(to).writes();
-        is_open.then_some(()).ok_or(Errno::EBADF)?;
-        let node = self.system.descriptions.get(from).node;
-        if !matches!(self.system.tree.node(node).kind, Kind::Regular(_) | Kind::Generated(Class::File)) {
-            return Err(Errno::EINVAL);
-        }
-        let mut place = match offset {
-            0 => self.system.descriptions.get(from).position,
-            _ => u64::from_le_bytes(self.read_record(offset)?),
-        };
-        let (length, mut done) = (length.min(MAX_TRANSFER), 0);
-        while done < length {
-            let mut buffer = vec![0; (length - done).min(PART as u64) as usize];
-            let count = self.read_part(from, &mut buffer, Some(place))?;
-            if count == 0 {
-                break;
-            }
-            match self.write_part(to, &buffer[..count], None) {
-                Ok(written) => {
-                    done += written as u64;
-                    place += written as u64;
-                    if written < count {
-                        break;
-                    }
-                }
-                Err(error) if done == 0 => return Err(error),
-                Err(_) => break,
-            }
-        }
-        match offset {
-            0 => self.system.descriptions.get(from).position = place,
-            _ => self.write(offset, &place.to_le_bytes())?,
-        }
-        Ok(done)
     }
 
     /// Moves a file's position.

@@ -14,6 +14,7 @@ use super::Owner;
 use super::view::{Viewer, threads};
 use crate::caller::{Caller, MAX_SMALL, Result};
 use crate::calls::DEVICE;
+use crate::capabilities::Capabilities;
 use crate::devices::CONSOLE;
 use crate::instance::FIRST;
 use crate::process::{Process, Status, trimmed};
@@ -117,6 +118,7 @@ impl<M: Machine> Caller<'_, M> {
             memory: sizes,
             layout: Layout { code, data, heap: heap.start, stack, arguments, environment },
             signals: signals(process, thread),
+            capabilities: capabilities(process, thread),
             mask: process.mask,
             groups: process.groups.as_deref().unwrap_or_default(),
             descriptors: highest.next_power_of_two().max(LEAST_DESCRIPTORS),
@@ -252,6 +254,11 @@ fn state<M: Machine>(process: &Process<M>, thread: u32) -> State {
         Some(ThreadState::Runs) => State::Runs,
         Some(ThreadState::Waits) => State::Sleeps,
     }
+}
+
+fn capabilities<M: Machine>(process: &Process<M>, thread: u32) -> [u64; 3] {
+    let own = process.thread_of(thread).map_or(Capabilities::SUPER_USER, |thread| thread.capabilities);
+    [own.inheritable, own.permitted, own.effective]
 }
 
 fn signals<M: Machine>(process: &Process<M>, thread: u32) -> Signals {
