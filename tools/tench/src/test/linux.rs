@@ -17,6 +17,7 @@ use crate::prepare::{self, BootFiles};
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, PROMPT, Patience, Step};
 use crate::transcript;
+use crate::workspace;
 
 /// System description that is booted.
 pub const SYSTEM: &str = "default";
@@ -37,11 +38,18 @@ pub fn run(target: &Target, subject: &Subject, report: &Report) -> Result<()> {
     let outcome = script::run(&mut machine.command(&files, Serial::Pipe), &steps, patience, |_| Vec::new())?;
     let echo = format!("{PROMPT}{typed}");
     let expected: Vec<&str> = std::iter::once(echo.as_str()).chain(expected.iter().map(String::as_str)).collect();
-    let problem = transcript::compare(&expected, &scenario::transcript(&outcome));
+    let printed = scenario::transcript(&outcome);
+    let problem = transcript::compare(&expected, &printed);
+    // Only the first difference is reported.
+    let kept = files.image.with_file_name(format!("{}.txt", subject.name()));
+    if problem.is_some() {
+        workspace::write_file(&kept, printed.join("\n").as_bytes())?;
+    }
     match (problem, &outcome.end) {
         (None, End::Exited(0)) => report.passed(&name),
         (Some(difference), End::Exited(0)) => {
-            report.failed(&name, &format!("it prints something else than on Linux:\n{difference}"));
+            let kept = kept.display();
+            report.failed(&name, &format!("it prints something else than on Linux, all in {kept}:\n{difference}"));
         }
         (_, end) => {
             let screen = outcome.last_screen();
