@@ -254,6 +254,19 @@ static void several_places(void) {
     call(UNLINKAT, AT_FDCWD, (number) "/tmp/parts", 0, 0, 0, 0);
 }
 
+/* Who waits for a time is not forgotten while another process makes one call after the other. */
+static void sleep_beside_calls(void) {
+    number child = fork(), before = nanoseconds(MONOTONIC);
+    while (child == 0)
+        call(GETPPID, 0, 0, 0, 0, 0, 0);
+    for (int i = 0; i < 5; i++)
+        rest(20);
+    number passed = (nanoseconds(MONOTONIC) - before) / 1000000;
+    show("five times 20 ms beside calls", passed >= 100 && passed < 200);
+    call(KILL, child, 9, 0, 0, 0, 0);
+    wait_for(child, 0);
+}
+
 /* Who has slept, and wakes another one, goes on first. It has woken that one before it slept, too. */
 static void woken_after_sleep(void) {
     int turns[2], said[2];
@@ -281,6 +294,7 @@ static void woken_after_sleep(void) {
 int program(number count, char **arguments) {
     (void)count, (void)arguments;
     timers();
+    sleep_beside_calls();
     woken_after_sleep();
     usage();
     scheduling();
