@@ -74,6 +74,7 @@ int program(number count, char **ignored) {
     mount("proc", "/proc", "");
     mount("sysfs", "/sys", "");
     mount("tmpfs", "/tmp", "mode=1777");
+    mount("devpts", "/dev/pts", "gid=5,mode=620,ptmxmode=000");
     raise_loopback();
     call(MKDIRAT, AT_FDCWD, (number)"/etc", 0755, 0, 0, 0);
     call(MKDIRAT, AT_FDCWD, (number)"/root", 0755, 0, 0, 0);

@@ -125,9 +125,11 @@ impl<M: Machine> Caller<'_, M> {
         if let (Outcome::Wait, Some(waiting)) = (outcome, &mut thread.waiting) {
             (waiting.number, waiting.arguments) = (number, *arguments);
         } else {
-            thread.waiting = None;
             // However the call is over: its descriptor may have been closed meanwhile.
             self.system.locks.end_wait(thread.id);
+            if let Some(waiting) = thread.waiting.take() {
+                self.system.terminals.end_reads(thread.id, &waiting);
+            }
         }
     }
 

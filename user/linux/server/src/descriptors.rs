@@ -7,6 +7,8 @@ use slab::Slab;
 use tench_linux_calls::numbers::open;
 use tench_linux_files::{Errno, NodeId};
 
+use crate::terminals::End;
+
 /// Number of descriptors that a process may have, unless it sets another limit.
 pub const MAX_DESCRIPTORS: u32 = 1024;
 
@@ -49,6 +51,8 @@ pub struct Description {
     pub place: Option<Place>,
     /// For a generated file: what was read last.
     pub contents: Option<Contents>,
+    /// For a terminal: which one, and from which side.
+    pub end: Option<End>,
     users: u32,
 }
 
@@ -83,9 +87,9 @@ pub struct Descriptions {
 impl Descriptions {
     /// Adds an open file with one user. Its node has got a user for it.
     pub fn add(&mut self, node: NodeId, flags: u32) -> DescriptionId {
-        let (place, contents, watchers) = (None, None, 0);
+        let (place, contents, end, watchers) = (None, None, None, 0);
         let without_writers = None;
-        let new = Description { node, flags, position: 0, without_writers, watchers, place, contents, users: 1 };
+        let new = Description { node, flags, position: 0, without_writers, watchers, place, contents, end, users: 1 };
         DescriptionId(self.all.insert(new) as u32)
     }
 
@@ -123,6 +127,11 @@ impl Descriptions {
     /// Returns the number of open files.
     pub fn count(&self) -> usize {
         self.all.len()
+    }
+
+    /// Returns all open files.
+    pub fn all(&self) -> impl Iterator<Item = &Description> {
+        self.all.iter().map(|(_, description)| description)
     }
 
     /// Adds a user to an open file.

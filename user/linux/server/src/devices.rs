@@ -22,6 +22,10 @@ pub const URANDOM: Device = device(1, 9);
 pub const TERMINAL: Device = device(5, 0);
 /// The console.
 pub const CONSOLE: Device = device(5, 1);
+/// Is another pseudo-terminal whenever it is opened: the master of a new pair.
+pub const MASTERS: Device = device(5, 2);
+/// Major number of the slaves of pseudo-terminals.
+const SLAVES: u32 = 136;
 
 /// The devices that every system has.
 pub static NODES: &[(&[u8], Device)] = &[
@@ -32,11 +36,22 @@ pub static NODES: &[(&[u8], Device)] = &[
     (b"/dev/urandom", URANDOM),
     (b"/dev/tty", TERMINAL),
     (b"/dev/console", CONSOLE),
+    (b"/dev/ptmx", MASTERS),
 ];
+
+/// Returns the slave of a pseudo-terminal with a number, which is less than 256.
+pub const fn slave(number: u32) -> Device {
+    device(SLAVES, number)
+}
+
+/// Returns whether a device is the slave of a pseudo-terminal.
+pub const fn is_slave(device: Device) -> bool {
+    device.0 >> 8 == SLAVES
+}
 
 /// Returns whether a device is a terminal.
 pub fn is_terminal(device: Device) -> bool {
-    device == TERMINAL || device == CONSOLE
+    device == TERMINAL || device == CONSOLE || device == MASTERS || is_slave(device)
 }
 
 /// Returns whether one can wait for events of a device. The others can be read and written at any time.

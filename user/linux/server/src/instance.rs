@@ -27,6 +27,7 @@ use crate::process::{Process, Status};
 use crate::processes::Processes;
 use crate::signals::{Cause, Info, number};
 use crate::spaces::Used;
+use crate::terminals::TerminalId;
 use crate::thread::{FloatRegisters, Registers, Rest, State, Thread};
 use crate::waiting::Alarm;
 use crate::{Machine, System};
@@ -90,6 +91,7 @@ impl<M: Machine> Instance<M> {
         let space = self.system.spaces.add(Used::new(space, heap));
         let mut process = Process::new(thread, space, descriptors);
         process.set_program(&path);
+        process.terminal = Some(TerminalId::Console);
         (process.layout, process.started) = (layout, self.system.tree.now);
         self.processes.add(Box::new(process));
         if let Some(process) = self.processes.take(FIRST) {
@@ -149,7 +151,7 @@ impl<M: Machine> Instance<M> {
     /// Takes input from outside; nothing if there will be no more.
     pub fn input(&mut self, bytes: &[u8]) {
         self.system.input(bytes);
-        for signal in self.system.terminal.discipline.take_signals() {
+        for signal in self.system.terminals.console.discipline.take_signals() {
             self.signal_foreground(signal.number());
         }
         self.settle();
@@ -162,7 +164,7 @@ impl<M: Machine> Instance<M> {
     }
 
     fn signal_foreground(&mut self, signal: u32) {
-        let foreground = self.system.terminal.discipline.foreground();
+        let foreground = self.system.terminals.console.discipline.foreground();
         for process in self.processes.iter_mut().filter(|process| Some(process.group) == foreground) {
             self.system.send(process, Info::from_system(signal));
         }
@@ -325,7 +327,10 @@ impl<M: Machine> Instance<M> {
     /// Makes a thread's call again that has waited.
     fn make_again(&mut self, thread: u32) {
         // What is no thread stands for files.
-        let Some(mut process) = self.processes.take_thread(thread) else { return self.signal_owners() };
+        let Some(mut process) = self.processes.take_thread(thread) else {
+            self.hang_up();
+            return self.signal_owners();
+        };
         if process.thread().state != State::Waits || process.is_stopped {
             return self.processes.put(process);
         }

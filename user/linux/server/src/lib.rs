@@ -32,6 +32,7 @@ pub mod spaces;
 pub mod specials;
 pub mod system;
 mod terminal;
+pub mod terminals;
 pub mod thread;
 pub mod waiting;
 

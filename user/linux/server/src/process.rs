@@ -17,6 +17,7 @@ use crate::exec::Layout;
 use crate::signals::{Info, Signals};
 use crate::spaces::SpaceId;
 use crate::specials;
+use crate::terminals::TerminalId;
 use crate::thread::{State, Thread};
 
 /// How a process has ended.
@@ -115,6 +116,11 @@ pub struct Process<M: Machine> {
     pub session: u32,
     /// Set if its parent has ended, and the first process is its parent instead.
     pub is_orphan: bool,
+    /// Name of its controlling terminal, which is that of its session.
+    pub terminal: Option<TerminalId>,
+    /// For the leader of a session whose terminal has hung up: the group that used it. It gets signals when the leader
+    /// ends.
+    pub abandoned_group: Option<u32>,
     /// How it has ended, if it has.
     pub ended: Option<Status>,
     /// A signal has stopped it. Its calls may wait all the same.
@@ -177,6 +183,8 @@ impl<M: Machine> Process<M> {
             parent: 0,
             group: id,
             session: id,
+            terminal: None,
+            abandoned_group: None,
             ended: None,
             is_stopped: false,
             is_continued: false,

@@ -157,6 +157,15 @@ impl<M: Machine> Processes<M> {
         })
     }
 
+    /// Returns whether somebody in the session, but in another group, is the parent of a member of a process's group.
+    pub fn have_guardian(&self, process: &Process<M>) -> bool {
+        let mut members = self.iter().filter(|member| member.group == process.group).chain([process]);
+        members.any(|member| {
+            let parent = self.find(member.parent).filter(|parent| !parent.has_ended());
+            parent.is_some_and(|parent| parent.group != process.group && parent.session == process.session)
+        })
+    }
+
     /// Returns the number of processes, with the one whose call is being served.
     pub fn count(&self) -> usize {
         self.all.len()

@@ -10,7 +10,6 @@ use tench_linux_files::{Errno, Kind, NewNode, NodeId, Time, Tree};
 use tench_linux_memory::{Memory, ObjectId, Objects, Pool};
 use tench_linux_queues::Queues;
 use tench_linux_sockets::{Limits, SentFile, Sockets};
-use tench_linux_terminal::Ending;
 
 use crate::calls::Notice;
 use crate::descriptors::{Description, DescriptionId, Descriptions, Descriptor, Descriptors};
@@ -25,6 +24,7 @@ use crate::signals::{Info, number};
 use crate::spaces::{SpaceId, Spaces};
 use crate::specials::{Socket, Special, Specials};
 use crate::terminal::Terminal;
+use crate::terminals::{End, TerminalId, Terminals};
 use crate::thread::Threads;
 use crate::waiting::{Alarm, Key, Waiters, Waiting};
 
@@ -85,8 +85,8 @@ pub struct System<M: Machine> {
     outside: [Option<(NodeId, DescriptionId)>; 3],
     /// The date at the machine's start, if a program has set the clock.
     pub(crate) date_at_start: Option<Duration>,
-    /// The console's input.
-    pub terminal: Terminal,
+    /// The console, and pseudo-terminals.
+    pub terminals: Terminals,
     /// Memory of the processes.
     pub spaces: Spaces<M>,
     /// Threads that wait for words in memory.
@@ -137,7 +137,7 @@ impl<M: Machine> System<M> {
             trampoline,
             outside: [None; 3],
             date_at_start: None,
-            terminal: Terminal::new(FIRST),
+            terminals: Terminals::new(Terminal::new(FIRST)),
             spaces: Spaces::new(),
             futexes: Futexes::default(),
             locks: FileLocks::default(),
@@ -163,6 +163,7 @@ impl<M: Machine> System<M> {
             system.tree.make(&mut system.memory, &place, NewNode::Character(*device), 0o666)?;
         }
         system.add_generated()?;
+        system.add_slaves()?;
         Ok(system)
     }
 
@@ -196,14 +197,14 @@ impl<M: Machine> System<M> {
     pub fn open_streams(&mut self, descriptors: &mut Descriptors) -> Result<(), Errno> {
         let are_console = self.memory.hardware.are_console();
         if are_console[0] && self.memory.hardware.borrow_terminal() {
-            self.terminal.is_lent = true;
+            self.terminals.console.is_lent = true;
             self.memory.hardware.await_input();
         }
         for (number, is_console) in (0..).zip(are_console) {
             let description = if is_console {
                 let places = (Tree::ROOT, Tree::ROOT);
                 let node = self.tree.open(&mut self.memory, places, b"/dev/console", open::RDWR, 0)?;
-                self.open(node, open::RDWR)
+                self.open_end(node, open::RDWR, End::Terminal(TerminalId::Console))
             } else {
                 self.open_outside(number)
             };
@@ -241,15 +242,15 @@ impl<M: Machine> System<M> {
     /// Takes input from outside; nothing at its end.
     pub(crate) fn input(&mut self, bytes: &[u8]) {
         let Some((node, _)) = self.outside[0] else {
-            self.terminal.input(bytes);
+            self.terminals.console.input(bytes);
             // Echo that nobody sees is no reason to lose input.
-            let _ = self.show_output();
-            if self.terminal.is_lent {
+            let _ = self.show_console();
+            if self.terminals.console.is_lent {
                 // Keys that are signals count even if nobody reads.
                 self.memory.hardware.await_input();
             }
-            self.waiters.wake(Key::TerminalOutput);
-            return self.waiters.wake(Key::Terminal);
+            self.waiters.wake(Key::TerminalOutput(TerminalId::Console));
+            return self.waiters.wake(Key::Terminal(TerminalId::Console));
         };
         if bytes.is_empty() {
             if let Some((_, description)) = self.outside[0].take() {
@@ -279,6 +280,7 @@ impl<M: Machine> System<M> {
     pub fn close(&mut self, description: DescriptionId) {
         let open_file = self.descriptions.get(description);
         let (reads, writes, watchers) = (open_file.reads(), open_file.writes(), open_file.watchers);
+        let end = open_file.end;
         if watchers > 0 && self.descriptions.is_last(description) {
             self.end_watching(description);
         }
@@ -290,6 +292,9 @@ impl<M: Machine> System<M> {
             pipe.close(reads, writes);
             self.waiters.wake(Key::Readable(node));
             self.waiters.wake(Key::Writable(node));
+        }
+        if let Some(end) = end {
+            self.close_end(end);
         }
         let kind = &self.tree.node(node).kind;
         if let Kind::Special(number) = *kind {
@@ -434,13 +439,13 @@ impl<M: Machine> System<M> {
         }
     }
 
-    /// Shows the terminal's output on the console: by the first of the two output streams that leads there. If none
+    /// Shows the console's output: by the first of the two output streams that leads there. If none
     /// does, nobody sees it.
     ///
     /// # Errors
     /// Those of the machine.
-    pub(crate) fn show_output(&mut self) -> Result<(), Errno> {
-        let mut output = &self.terminal.take_output()[..];
+    pub(crate) fn show_console(&mut self) -> Result<(), Errno> {
+        let mut output = &self.terminals.console.take_output()[..];
         let [_, is_output, is_error] = self.memory.hardware.are_console();
         let stream = match (is_output, is_error) {
             (true, _) => 1,
@@ -458,7 +463,7 @@ impl<M: Machine> System<M> {
     pub(crate) fn cancel(&mut self, thread: u32, waiting: &Waiting) {
         self.futexes.remove(thread);
         self.locks.end_wait(thread);
-        self.terminal.end_read(thread, Ending::Interrupted);
+        self.terminals.end_reads(thread, waiting);
         if let Some((description, _)) = waiting.opening {
             self.close(description);
         }

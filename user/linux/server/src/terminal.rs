@@ -1,7 +1,8 @@
-//! The console as a terminal.
+//! A terminal: the console, or the slave of a pseudo-terminal.
 //!
 //! If the console was lent, each byte comes as it is typed, and the line discipline does everything. Otherwise the
-//! console below edits lines and shows what is typed, so that the line discipline's echo is dropped.
+//! console below edits lines and shows what is typed, so that the line discipline's echo is dropped. The master of a
+//! pseudo-terminal never edits.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -37,7 +38,7 @@ pub enum Read {
     Busy,
 }
 
-/// The terminal of an instance.
+/// A terminal.
 #[derive(Debug)]
 pub struct Terminal {
     /// Modes, editing, echo, and the keys that are signals.
@@ -50,7 +51,12 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Returns the terminal of a session, whose leader's group uses it.
+    /// Returns the slave of a pseudo-terminal.
+    pub const fn of_pair(discipline: Discipline) -> Terminal {
+        Terminal { discipline, is_lent: true, begun: None, rest: VecDeque::new() }
+    }
+
+    /// Returns the console as the terminal of a session, whose leader's group uses it.
     pub fn new(session: u32) -> Terminal {
         let mut discipline = Discipline::new(Modes::STANDARD);
         discipline.set_window(WINDOW);
@@ -97,6 +103,16 @@ impl Terminal {
                 Read::Waits { tenths, is_new }
             }
         }
+    }
+
+    /// Returns whether a read can go on.
+    pub fn may_be_read(&self) -> bool {
+        self.begun.is_some() || self.discipline.readiness().is_readable
+    }
+
+    /// Returns whether a thread has begun to read.
+    pub fn is_read_by(&self, thread: u32) -> bool {
+        self.begun.as_ref().is_some_and(|begun| begun.thread == thread)
     }
 
     /// Ends the read of a thread. Returns what it has read, if it has read something.

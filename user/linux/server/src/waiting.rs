@@ -12,6 +12,7 @@ use tench_linux_queues::QueueId;
 use tench_linux_sockets::{Event as SocketEvent, SocketId};
 
 use crate::descriptors::DescriptionId;
+use crate::terminals::TerminalId;
 
 /// Something for which threads wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,10 +23,14 @@ pub enum Key {
     Writable(NodeId),
     /// A pipe is opened.
     Opened(NodeId),
-    /// The terminal has input.
-    Terminal,
-    /// The terminal's output goes on.
-    TerminalOutput,
+    /// A terminal has input, or is used by another group.
+    Terminal(TerminalId),
+    /// A terminal's output goes on.
+    TerminalOutput(TerminalId),
+    /// The master of a pseudo-terminal has something to read, or nobody has the slave open any more.
+    Master(u32),
+    /// The master of a pseudo-terminal can be written again.
+    MasterRoom(u32),
     /// A child of a process has ended, stopped or gone on.
     Children(u32),
     /// A process runs another program, or has ended.
@@ -107,7 +112,7 @@ enum Waiter {
 }
 
 /// No thread has this number. Among those whose calls are to be made again, it stands for all files that have a signal
-/// to send, so that nobody has to ask whether there are any.
+/// to send, and for terminals that have hung up, so that nobody has to ask whether there are any.
 const FILES: u32 = 0;
 
 /// Name of an entry of an `epoll`: the number of the `epoll`, and the entry's in it.
@@ -293,6 +298,11 @@ impl Waiters {
         }
         self.by_time.remove(&(time, alarm, whose));
         Some((alarm, whose))
+    }
+
+    /// Lets open files be attended to at the end of the call.
+    pub fn make_files_ready(&mut self) {
+        self.ready.push_back(FILES);
     }
 
     /// Adds a thread whose call is to be made again.

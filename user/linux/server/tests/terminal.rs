@@ -182,7 +182,7 @@ fn calls_about_terminals_fail_as_on_linux() {
     assert_eq!(game.call(1, Sysno::ioctl, &[0, SET_GROUP, DATA]), Some(-3), "there is no such group");
     assert_eq!(game.call(1, Sysno::ioctl, &[0, SIZE, DATA]), Some(0));
     assert_eq!(game.bytes(1, DATA, 4), [24, 0, 80, 0]);
-    assert_eq!(game.call(1, Sysno::ioctl, &[0, 0x54ff, DATA]), Some(-22));
+    assert_eq!(game.call(1, Sysno::ioctl, &[0, 0x54ff, DATA]), Some(-25));
     let child = game.fork();
     assert_eq!(game.call(child, Sysno::setsid, &[]), Some(child.into()));
     assert_eq!(game.call(child, Sysno::ioctl, &[0, GET_GROUP, DATA]), Some(-25), "not its terminal");

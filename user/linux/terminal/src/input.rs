@@ -6,7 +6,7 @@ use crate::ring::SIZE;
 use crate::{Signal, Terminal};
 
 /// Number of received bytes that wait for room at most.
-const MAX_RECEIVED: usize = 8192;
+pub(crate) const MAX_RECEIVED: usize = 8192;
 /// A byte that marks errors of the line if they are shown, and then stands for itself if it comes twice.
 const MARK: u8 = 0xff;
 
@@ -19,10 +19,22 @@ impl Terminal {
         if self.is_hung_up {
             return bytes.len();
         }
-        let count = bytes.len().min(MAX_RECEIVED - self.received.len());
+        let count = bytes.len().min(self.input_room());
         self.received.extend(&bytes[..count]);
         self.process_received();
         count
+    }
+
+    /// Returns how many bytes can be received now.
+    pub fn input_room(&self) -> usize {
+        MAX_RECEIVED - self.received.len()
+    }
+
+    /// Discards received bytes for which there was no room.
+    pub fn discard_received(&mut self) {
+        self.received.clear();
+        self.looked_at = 0;
+        self.lacks_room = false;
     }
 
     /// Goes on with received bytes if some have waited for room.

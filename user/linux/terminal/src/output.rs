@@ -7,11 +7,11 @@ use crate::characters::{continues_utf8, is_control, to_upper};
 use crate::modes::{Modes, input, output};
 
 /// Number of bytes that wait for the device at most.
-const LIMIT: usize = 8192;
+pub(crate) const LIMIT: usize = 8192;
 /// Columns from a tab's place to the next.
 const TAB: u32 = 8;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Output {
     bytes: VecDeque<u8>,
     pub(crate) column: u32,
@@ -24,6 +24,11 @@ pub(crate) struct Output {
 }
 
 impl Output {
+    pub(crate) fn new() -> Output {
+        let bytes = VecDeque::with_capacity(LIMIT);
+        Output { bytes, column: 0, canonical_column: 0, is_stopped: false, is_stopped_by_call: false }
+    }
+
     /// Returns the number of bytes that can go out now.
     pub(crate) fn room(&self) -> usize {
         if self.is_stopped { 0 } else { LIMIT - self.bytes.len() }
@@ -35,6 +40,13 @@ impl Output {
 
     pub(crate) fn take(&mut self) -> Vec<u8> {
         self.bytes.drain(..).collect()
+    }
+
+    /// Moves bytes to where at most `limit` are kept. Returns their number.
+    pub(crate) fn move_to(&mut self, into: &mut VecDeque<u8>, limit: usize) -> usize {
+        let count = self.bytes.len().min(limit.saturating_sub(into.len()));
+        into.extend(self.bytes.drain(..count));
+        count
     }
 
     pub(crate) fn clear(&mut self) {

@@ -6,9 +6,11 @@ use alloc::vec::Vec;
 use tench_linux_calls::Errno;
 
 use crate::echo::Echo;
+use crate::input::MAX_RECEIVED;
 use crate::lines::Lines;
 use crate::modes::{Modes, control, index, input, local};
-use crate::output::Output;
+use crate::output::{LIMIT, Output};
+use crate::ring::SIZE;
 
 /// Number of bytes that a write puts out in one piece.
 const PIECE: usize = 2048;
@@ -100,12 +102,15 @@ pub struct Terminal {
 }
 
 impl Terminal {
+    /// Number of bytes that a terminal takes beside its own record. It never takes more.
+    pub const BUFFERS: usize = MAX_RECEIVED + LIMIT + 3 * SIZE;
+
     /// Makes a terminal.
     pub fn new(modes: Modes) -> Terminal {
         Terminal {
             modes,
             special: modes.special(),
-            received: VecDeque::new(),
+            received: VecDeque::with_capacity(MAX_RECEIVED),
             looked_at: 0,
             looked_ahead: 0,
             lacks_room: false,
@@ -113,7 +118,7 @@ impl Terminal {
             is_next_literal: false,
             is_erasing: false,
             echo: Echo::new(),
-            output: Output::default(),
+            output: Output::new(),
             signals: Vec::new(),
             is_hung_up: false,
             window: WindowSize::default(),
@@ -221,6 +226,11 @@ impl Terminal {
         self.output.take()
     }
 
+    /// Moves output and echo to the device, which keeps at most `limit` bytes. Returns the number of those that moved.
+    pub fn move_output(&mut self, into: &mut VecDeque<u8>, limit: usize) -> usize {
+        self.output.move_to(into, limit)
+    }
+
     /// Returns the number of bytes of output that the device has not taken.
     pub fn waiting_output(&self) -> usize {
         self.output.waiting()
@@ -260,9 +270,7 @@ impl Terminal {
 
     /// Hangs up: the device is gone. Reads then meet the end of a file, and writes fail.
     pub fn hang_up(&mut self) {
-        self.received.clear();
-        self.looked_at = 0;
-        self.lacks_room = false;
+        self.discard_received();
         self.clear_lines();
         self.echo.clear();
         self.output.clear();

@@ -1,5 +1,7 @@
 //! Behaviour of a terminal which pseudo-terminals of Linux do not show: signals, reads that wait, limits.
 
+use std::collections::VecDeque;
+
 use tench_linux_terminal::{
     Ending, Errno, Modes, Progress, Signal, Terminal, WindowSize, index, input_modes, local, output_modes,
 };
@@ -175,6 +177,30 @@ fn output_has_a_limit() {
     assert_eq!(terminal.take_output().len(), 8192);
     assert_eq!(terminal.write(b"\tx"), Ok(2));
     assert_eq!(terminal.take_output(), b"typed   x", "the echo has waited");
+}
+
+#[test]
+fn output_moves_as_far_as_the_device_has_room() {
+    let mut terminal = raw(1, 0);
+    let mut device = VecDeque::from(*b"ab");
+    assert_eq!(terminal.write(b"cdefg"), Ok(5));
+    assert_eq!((terminal.move_output(&mut device, 4), terminal.waiting_output()), (2, 3));
+    assert_eq!((terminal.move_output(&mut device, 4), terminal.move_output(&mut device, 3)), (0, 0));
+    terminal.flush_output();
+    assert_eq!((terminal.move_output(&mut device, 9), device), (0, VecDeque::from(*b"abcd")));
+}
+
+#[test]
+fn received_bytes_can_be_discarded_before_there_is_room() {
+    let mut terminal = raw(1, 0);
+    assert_eq!(terminal.input_room(), 8192);
+    terminal.input(&[b'x'; 8192]);
+    assert_eq!(terminal.input_room(), 4095);
+    terminal.discard_received();
+    assert_eq!((terminal.input_room(), terminal.readable_bytes()), (8192, 4095));
+    read(&mut terminal, 5000);
+    assert_eq!((terminal.readable_bytes(), terminal.input(b"y")), (0, 1));
+    assert_eq!(read(&mut terminal, 10), b"y");
 }
 
 #[test]

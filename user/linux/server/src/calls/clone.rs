@@ -159,6 +159,7 @@ impl<M: Machine> Caller<'_, M> {
             parent: if is_sibling { own.parent } else { own.id },
             group: own.group,
             session: own.session,
+            terminal: own.terminal,
             end_signal: if is_sibling { own.end_signal } else { (beginning.flags & 0xff) as u32 },
             has_executed: false,
             directory: own.directory,

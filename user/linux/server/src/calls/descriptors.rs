@@ -6,13 +6,14 @@ use tench_linux_files::{Errno, Kind, Pipe};
 use crate::Machine;
 use crate::caller::{Caller, MAX_SMALL, Result};
 use crate::descriptors::{DescriptionId, Descriptor, Place};
+use crate::devices;
 
 /// A file may be longer than 2 GiB. Programs of 64 bits always get this flag.
-const LARGE: u32 = open::LARGEFILE;
+pub(super) const LARGE: u32 = open::LARGEFILE;
 /// Flags of an open file that can be changed later.
 const CHANGEABLE: u32 = open::APPEND | open::NONBLOCK | open::ASYNC | open::DIRECT | open::NOATIME;
 /// Flags that matter only while the file is opened.
-const MOMENTARY: u32 = open::CREAT | open::EXCL | open::NOCTTY | open::TRUNC | open::CLOEXEC;
+pub(super) const MOMENTARY: u32 = open::CREAT | open::EXCL | open::NOCTTY | open::TRUNC | open::CLOEXEC;
 /// All flags that exist.
 const KNOWN: u32 = open::ACCESS
     | MOMENTARY
@@ -50,6 +51,9 @@ impl<M: Machine> Caller<'_, M> {
         let permissions = mode as u32 & 0o7777 & !self.process.mask;
         let places = (tench_linux_files::Tree::ROOT, from);
         let found = self.system.tree.walk_to_open(&self.view(), places, &path, flags)?;
+        if flags & (open::CREAT | open::PATH) == open::CREAT {
+            self.may_create(&found)?;
+        }
         let node = self.system.tree.open_found(&mut self.system.memory, &found, flags, permissions)?;
         let is_path = flags & open::PATH != 0;
         let kept = if is_path { flags } else { flags | LARGE } & !MOMENTARY;
@@ -62,6 +66,9 @@ impl<M: Machine> Caller<'_, M> {
             Kind::Generated(_) => {
                 self.may_open_generated(node, kept)?;
                 self.system.open(node, kept)
+            }
+            Kind::Character(device) if !is_path && devices::is_terminal(device) => {
+                self.open_terminal(node, device, flags, kept)?
             }
             _ => self.system.open(node, kept),
         };

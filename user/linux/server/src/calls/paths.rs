@@ -52,6 +52,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     fn make(&mut self, place: &Found, new: NewNode<'_>, mode: u64) -> Result {
+        self.may_make(place)?;
         let permissions = mode as u32 & 0o7777 & !self.process.mask;
         self.system.tree.make(&mut self.system.memory, place, new, permissions).map(|_| 0)
     }
@@ -85,6 +86,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         let place = self.place(directory, path)?;
+        self.may_remove(&place, flags & at::REMOVEDIR != 0)?;
         if flags & at::REMOVEDIR != 0 {
             self.system.tree.remove_directory(&mut self.system.memory, &place)?;
         } else {
@@ -100,6 +102,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::ENOENT);
         }
         let place = self.place(directory, path)?;
+        self.may_make(&place)?;
         // Permissions of links mean nothing, and show as all of them.
         self.system.tree.make(&mut self.system.memory, &place, NewNode::Link(&target), 0o777).map(|_| 0)
     }
@@ -113,6 +116,7 @@ impl<M: Machine> Caller<'_, M> {
         let keep = if flags & at::SYMLINK_FOLLOW != 0 { 0 } else { at::SYMLINK_NOFOLLOW };
         let node = self.find_at(old_at, old, (flags & at::EMPTY_PATH | keep).into())?;
         let place = self.place(new_at, new)?;
+        self.may_link(node, &place)?;
         self.system.tree.link(node, &place).map(|()| 0)
     }
 
@@ -125,6 +129,7 @@ impl<M: Machine> Caller<'_, M> {
             _ => return Err(Errno::EINVAL),
         };
         let (old, new) = (self.place(old_at, old)?, self.place(new_at, new)?);
+        self.may_rename(&old, &new)?;
         self.system.tree.rename(&mut self.system.memory, &old, &new, how)?;
         let other = new.node.filter(|_| how == Rename::Exchange);
         let [from, to] = [old, new].map(|found| (found.node, Place { directory: found.parent, name: found.name }));

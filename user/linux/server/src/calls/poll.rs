@@ -61,14 +61,11 @@ impl<M: Machine> Caller<'_, M> {
                 events
             }
             Kind::Character(device) if devices::is_terminal(*device) => {
-                keys.push(Key::Terminal);
-                let readiness = self.system.terminal.discipline.readiness();
-                let ready = readiness.is_readable;
-                if !ready && reads {
-                    self.system.memory.hardware.await_input();
-                }
-                keys.push(Key::TerminalOutput);
-                (if readiness.is_writable { WRITE } else { 0 }) | if ready { READ } else { 0 }
+                let readiness = self.end_events(description, keys);
+                (if readiness.is_writable { WRITE } else { 0 })
+                    | if readiness.is_readable { READ } else { 0 }
+                    | if readiness.is_hung_up { event::HUNG_UP } else { 0 }
+                    | if readiness.has_failed { event::BROKEN } else { 0 }
             }
             Kind::Special(number) => {
                 let number = *number;

@@ -182,6 +182,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EPERM);
         }
         (self.process.group, self.process.session) = (id, id);
+        (self.process.terminal, self.process.abandoned_group) = (None, None);
         Ok(id.into())
     }
 }

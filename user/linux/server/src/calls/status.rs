@@ -4,6 +4,7 @@ use tench_linux_calls::numbers::{AT_FDCWD, at, file_type};
 use tench_linux_calls::records::{stat, timespec, u64_at};
 use tench_linux_files::{Errno, Kind, Last, Node, NodeId, Time, Tree};
 
+use super::slaves::{SLAVES_DEVICE, SLAVES_MAGIC};
 use crate::Machine;
 use crate::caller::{Caller, Result};
 
@@ -39,7 +40,8 @@ impl<M: Machine> Caller<'_, M> {
             _ => 0,
         };
         let mut record = [0; stat::SIZE];
-        put(&mut record, stat::DEVICE, DEVICE.to_le_bytes());
+        let file_system = if self.system.is_of_slaves(id) { SLAVES_DEVICE.into() } else { DEVICE };
+        put(&mut record, stat::DEVICE, file_system.to_le_bytes());
         put(&mut record, stat::INODE, self.system.tree.inode(id).to_le_bytes());
         put(&mut record, stat::MODE, self.mode(node).to_le_bytes());
         put(&mut record, stat::LINKS, node.links().to_le_bytes());
@@ -120,6 +122,7 @@ impl<M: Machine> Caller<'_, M> {
         const TMPFS: u64 = 0x0102_1994;
         let (magic, total, free) = match Self::generated_magic(node) {
             Some(magic) => (magic, 0, 0),
+            None if self.system.is_of_slaves(node) => (SLAVES_MAGIC, 0, 0),
             None => (TMPFS, self.system.memory.pool.total() as u64, self.system.memory.pool.free() as u64),
         };
         let words = [magic, u64::from(BLOCK), total, free, free, 0, 0, 0, 255, u64::from(BLOCK), 0, 0, 0, 0, 0];

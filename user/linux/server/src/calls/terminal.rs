@@ -1,17 +1,15 @@
-//! Calls about terminals.
+//! The call that controls devices, of which most are terminals.
 
 use tench_linux_calls::numbers::open;
 use tench_linux_calls::records::u16_at;
 use tench_linux_files::{Errno, Kind, NodeId};
-use tench_linux_terminal::{Ending, Flow, MODES_SIZE, Modes, WindowSize};
+use tench_linux_terminal::{Flow, MODES_SIZE, Modes, WindowSize};
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
-use crate::devices;
-use crate::process::Process;
-use crate::signals::{Info, number};
-use crate::terminal::Read;
-use crate::waiting::{Interruption, Key};
+use crate::signals::number;
+use crate::terminals::{End, TerminalId};
+use crate::waiting::Key;
 
 /// Commands of `ioctl`, without `T` or `TIO` at the beginning.
 mod command {
@@ -30,10 +28,17 @@ mod command {
     pub const CSWINSZ: u32 = 0x5414;
     pub const FIONREAD: u32 = 0x541b;
     pub const FIONBIO: u32 = 0x5421;
+    pub const CNOTTY: u32 = 0x5422;
+    pub const CSBRKP: u32 = 0x5425;
     pub const CGSID: u32 = 0x5429;
+    pub const GPTPEER: u32 = 0x5441;
     pub const FIONCLEX: u32 = 0x5450;
     pub const FIOCLEX: u32 = 0x5451;
     pub const FIOASYNC: u32 = 0x5452;
+    pub const GPTN: u32 = 0x8004_5430;
+    pub const SPTLCK: u32 = 0x4004_5431;
+    pub const SIG: u32 = 0x4004_5436;
+    pub const GPTLCK: u32 = 0x8004_5439;
 }
 
 impl<M: Machine> Caller<'_, M> {
@@ -44,7 +49,7 @@ impl<M: Machine> Caller<'_, M> {
         if open_file.flags & open::PATH != 0 {
             return Err(Errno::EBADF);
         }
-        let node = open_file.node;
+        let (node, end) = (open_file.node, open_file.end);
         let command = command as u32;
         match command {
             command::FIOCLEX | command::FIONCLEX => self.fcntl(descriptor, 2, (command == command::FIOCLEX).into()),
@@ -59,10 +64,15 @@ impl<M: Machine> Caller<'_, M> {
                 let (socket, ..) = self.socket_of(descriptor)?;
                 self.count_socket_bytes(&socket, command == command::COUTQ, argument)
             }
-            command::FIONREAD => self.count_readable(node, argument),
             _ if self.is_socket_node(node) => self.ask_interfaces(descriptor, command, argument),
-            _ if self.is_terminal(node) => self.control_terminal(command, argument),
-            _ => Err(Errno::ENOTTY),
+            _ => match end {
+                Some(end) => self.control_terminal(end, command, argument),
+                None if command == command::FIONREAD => {
+                    let count = self.system.tree.pipe_mut(node).ok_or(Errno::ENOTTY)?.len();
+                    self.write_count(argument, count)
+                }
+                None => Err(Errno::ENOTTY),
+            },
         }
     }
 
@@ -71,207 +81,159 @@ impl<M: Machine> Caller<'_, M> {
         matches!(self.system.tree.node(node).kind, Kind::Special(number) if self.system.specials.is_socket(number))
     }
 
-    /// Returns whether a node is a terminal.
-    fn is_terminal(&self, node: NodeId) -> bool {
-        matches!(self.system.tree.node(node).kind, Kind::Character(device) if devices::is_terminal(device))
-    }
-
-    /// Tells how many bytes can be read.
-    fn count_readable(&mut self, node: NodeId, into: u64) -> Result {
-        let count = if self.is_terminal(node) {
-            self.system.terminal.discipline.readable_bytes()
-        } else {
-            self.system.tree.pipe_mut(node).ok_or(Errno::ENOTTY)?.len()
-        };
+    /// Tells a number of bytes.
+    fn write_count(&mut self, into: u64, count: usize) -> Result {
         self.write(into, &(count as u32).to_le_bytes()).map(|()| 0)
     }
 
-    fn control_terminal(&mut self, command: u32, argument: u64) -> Result {
-        let discipline = &mut self.system.terminal.discipline;
+    fn control_terminal(&mut self, end: End, command: u32, argument: u64) -> Result {
+        let id = match end {
+            End::Terminal(id) => id,
+            End::Master(number) => TerminalId::Slave(number),
+        };
+        let discipline = &mut self.system.terminals.terminal(id)?.discipline;
+        if discipline.is_hung_up() {
+            return Err(if command == command::CSPGRP { Errno::ENOTTY } else { Errno::EIO });
+        }
         match command {
             command::CGETS => {
                 let record = discipline.modes().to_record();
                 self.write(argument, &record).map(|()| 0)
             }
-            command::CSETS | command::CSETSW | command::CSETSF => self.set_modes(command, argument),
+            command::CSETS | command::CSETSW | command::CSETSF => self.set_modes(id, command, argument),
             // Whatever was written has gone out.
-            command::CSBRK => Ok(0),
-            command::COUTQ => self.write(argument, &[0; 4]).map(|()| 0),
-            command::CXONC => {
-                let flow = match argument {
-                    0 => Flow::StopOutput,
-                    1 => Flow::StartOutput,
-                    2 => Flow::StopInput,
-                    3 => Flow::StartInput,
-                    _ => return Err(Errno::EINVAL),
-                };
-                discipline.control_flow_by_call(flow);
-                self.show_output().map(|()| 0)
-            }
-            command::CFLSH if argument < 3 => {
-                if argument != 1 {
-                    discipline.flush_input();
-                }
-                if argument != 0 {
-                    discipline.flush_output();
-                }
-                Ok(0)
-            }
+            command::CSBRK | command::CSBRKP => self.check_change(end).map(|()| 0),
+            command::COUTQ => self.write_count(argument, 0),
+            command::CXONC => self.control_flow(end, argument),
+            command::CFLSH => self.flush(end, argument),
             command::CGWINSZ => {
                 let WindowSize { rows, columns, width, height } = discipline.window();
                 let record = [rows, columns, width, height].map(u16::to_le_bytes).concat();
                 self.write(argument, &record).map(|()| 0)
             }
-            command::CSWINSZ => self.set_window(argument),
-            command::CGPGRP | command::CSPGRP | command::CGSID | command::CSCTTY => {
-                self.control_session(command, argument)
-            }
-            _ => Err(Errno::EINVAL),
+            command::CSWINSZ => self.set_window(id, argument),
+            command::CSCTTY => self.set_terminal(id, argument),
+            command::CNOTTY => match end {
+                End::Terminal(id) => self.leave_terminal(id),
+                End::Master(_) => Err(Errno::ENOTTY),
+            },
+            command::CGPGRP => self.terminal_group(end, id, argument),
+            command::CSPGRP => self.set_terminal_group(id, argument),
+            command::CGSID => self.terminal_session(end, id, argument),
+            command => match end {
+                End::Terminal(_) if command == command::FIONREAD => {
+                    let count = discipline.readable_bytes();
+                    self.write_count(argument, count)
+                }
+                End::Terminal(_) => Err(Errno::ENOTTY),
+                End::Master(number) => self.control_master(number, command, argument),
+            },
         }
     }
 
-    fn set_modes(&mut self, command: u32, argument: u64) -> Result {
+    /// Controls what only the master of a pseudo-terminal has.
+    fn control_master(&mut self, number: u32, command: u32, argument: u64) -> Result {
+        match command {
+            command::FIONREAD => {
+                let count = self.system.terminals.pair(number)?.readable_bytes();
+                self.write_count(argument, count)
+            }
+            command::GPTN => self.write(argument, &number.to_le_bytes()).map(|()| 0),
+            command::SPTLCK => {
+                let is_locked = u32::from_le_bytes(self.read_record(argument)?) != 0;
+                self.system.terminals.pair(number)?.is_locked = is_locked;
+                Ok(0)
+            }
+            command::GPTLCK => {
+                let is_locked = self.system.terminals.pair(number)?.is_locked;
+                self.write(argument, &u32::from(is_locked).to_le_bytes()).map(|()| 0)
+            }
+            command::GPTPEER => self.open_peer(number, argument),
+            command::SIG => match argument as u32 {
+                signal @ (number::INT | number::QUIT | number::TSTP) => {
+                    self.signal_foreground(TerminalId::Slave(number), signal);
+                    Ok(0)
+                }
+                _ => Err(Errno::EINVAL),
+            },
+            _ => Err(Errno::ENOTTY),
+        }
+    }
+
+    /// Checks that the process may change its terminal. Whoever has the master may.
+    fn check_change(&mut self, end: End) -> Result<()> {
+        match end {
+            End::Terminal(id) => self.check_foreground(id, number::TTOU),
+            End::Master(_) => Ok(()),
+        }
+    }
+
+    fn set_modes(&mut self, id: TerminalId, command: u32, argument: u64) -> Result {
+        self.check_foreground(id, number::TTOU)?;
         let record: [u8; MODES_SIZE] = self.read_record(argument)?;
-        let discipline = &mut self.system.terminal.discipline;
+        let discipline = &mut self.system.terminals.terminal(id)?.discipline;
         if command == command::CSETSF {
             discipline.flush_input();
         }
         discipline.set_modes(Modes::parse(&record));
-        // What was typed may be readable in the new modes.
-        self.system.waiters.wake(Key::Terminal);
+        self.settle_terminal(id)?;
+        // What was typed may be readable in the new modes, and what was stopped may go on.
+        self.system.waiters.wake(Key::Terminal(id));
+        self.system.waiters.wake(Key::TerminalOutput(id));
         Ok(0)
     }
 
-    fn set_window(&mut self, argument: u64) -> Result {
+    fn control_flow(&mut self, end: End, argument: u64) -> Result {
+        self.check_change(end)?;
+        let flow = match argument {
+            0 => Flow::StopOutput,
+            1 => Flow::StartOutput,
+            2 => Flow::StopInput,
+            3 => Flow::StartInput,
+            _ => return Err(Errno::EINVAL),
+        };
+        // What a master would stop is never sent.
+        let End::Terminal(id) = end else { return Ok(0) };
+        self.system.terminals.terminal(id)?.discipline.control_flow_by_call(flow);
+        self.settle_terminal(id)?;
+        self.system.waiters.wake(Key::TerminalOutput(id));
+        Ok(0)
+    }
+
+    /// Discards input, output or both that nobody has taken.
+    fn flush(&mut self, end: End, argument: u64) -> Result {
+        self.check_change(end)?;
+        let (input, output) = match argument {
+            0 => (true, false),
+            1 => (false, true),
+            2 => (true, true),
+            _ => return Err(Errno::EINVAL),
+        };
+        let id = match end {
+            End::Terminal(id) => id,
+            End::Master(number) => return self.system.flush_master(number, input, output).map(|()| 0),
+        };
+        let discipline = &mut self.system.terminals.terminal(id)?.discipline;
+        if input {
+            discipline.flush_input();
+        }
+        if output {
+            discipline.flush_output();
+        }
+        self.settle_terminal(id)?;
+        if output {
+            self.system.waiters.wake(Key::TerminalOutput(id));
+        }
+        Ok(0)
+    }
+
+    fn set_window(&mut self, id: TerminalId, argument: u64) -> Result {
         let record: [u8; 8] = self.read_record(argument)?;
         let [rows, columns, width, height] = [0, 2, 4, 6].map(|offset| u16_at(&record, offset));
-        if self.system.terminal.discipline.set_window(WindowSize { rows, columns, width, height }) {
-            self.signal_foreground(number::WINCH);
+        let window = WindowSize { rows, columns, width, height };
+        if self.system.terminals.terminal(id)?.discipline.set_window(window) {
+            self.signal_foreground(id, number::WINCH);
         }
         Ok(0)
-    }
-
-    /// Sends a signal to the processes that use the terminal.
-    fn signal_foreground(&mut self, signal: u32) {
-        let foreground = self.system.terminal.discipline.foreground();
-        for process in self.others.iter_mut().chain([&mut *self.process]) {
-            if Some(process.group) == foreground {
-                self.system.send(process, Info::from_system(signal));
-            }
-        }
-    }
-
-    /// Reads and sets to whom the terminal belongs.
-    fn control_session(&mut self, command: u32, argument: u64) -> Result {
-        let session = self.process.session;
-        let owner = self.system.terminal.discipline.session();
-        if command == command::CSCTTY {
-            return if owner == Some(session) { Ok(0) } else { Err(Errno::EPERM) };
-        }
-        if owner != Some(session) {
-            return Err(Errno::ENOTTY);
-        }
-        if command == command::CGSID {
-            return self.write(argument, &session.to_le_bytes()).map(|()| 0);
-        }
-        if command == command::CGPGRP {
-            let group = self.system.terminal.discipline.foreground().unwrap_or(0);
-            return self.write(argument, &group.to_le_bytes()).map(|()| 0);
-        }
-        let group = u32::from_le_bytes(self.read_record(argument)?);
-        if group.cast_signed() < 0 {
-            return Err(Errno::EINVAL);
-        }
-        let mut members = self.others.iter().chain([&*self.process]).filter(|process| process.group == group);
-        match members.next() {
-            None => return Err(Errno::ESRCH),
-            Some(member) if member.session != session => return Err(Errno::EPERM),
-            Some(_) => {}
-        }
-        self.system.terminal.discipline.set_foreground(Some(group));
-        Ok(0)
-    }
-
-    /// Shows the terminal's output.
-    fn show_output(&mut self) -> Result<()> {
-        match self.system.show_output() {
-            Err(Errno::EPIPE) => Err(self.broken_pipe()),
-            result => result,
-        }
-    }
-
-    /// Writes to the terminal; waits while output is stopped.
-    pub(crate) fn write_terminal(&mut self, flags: u32, from: &[u8]) -> Result<usize> {
-        let count = self.system.terminal.discipline.write(from)?;
-        self.show_output()?;
-        match count {
-            0 if from.is_empty() => Ok(0),
-            0 if flags & open::NONBLOCK != 0 => Err(Errno::EAGAIN),
-            0 => Err(self.wait(&[Key::TerminalOutput], None, Interruption::Restartable)),
-            count => Ok(count),
-        }
-    }
-
-    /// Reads what was typed at the terminal; waits if nothing was, or stops in the background.
-    pub(crate) fn read_terminal(&mut self, flags: u32, into: &mut [u8]) -> Result<usize> {
-        if into.is_empty() {
-            return Ok(0);
-        }
-        if self.is_in_background() {
-            return Err(self.stop_in_background());
-        }
-        let id = self.process.thread().id;
-        let bytes = match self.system.terminal.read(id, into.len()) {
-            Read::Done(bytes) => bytes,
-            _ if flags & open::NONBLOCK != 0 => {
-                let read = self.system.terminal.end_read(id, Ending::WouldBlock);
-                self.system.memory.hardware.await_input();
-                read.ok_or(Errno::EAGAIN)?
-            }
-            Read::Busy => return Err(self.wait(&[Key::Terminal], None, Interruption::Restartable)),
-            Read::Waits { tenths, is_new } => self.wait_for_input(tenths, is_new)?,
-        };
-        self.system.show_output()?;
-        self.system.waiters.wake(Key::Terminal);
-        into[..bytes.len()].copy_from_slice(&bytes);
-        Ok(bytes.len())
-    }
-
-    /// Waits for input, at the longest for so many tenths of a second. Returns what was read when they are over.
-    fn wait_for_input(&mut self, tenths: Option<u8>, is_new: bool) -> Result<alloc::vec::Vec<u8>> {
-        self.system.memory.hardware.await_input();
-        let deadline = if is_new {
-            let span = tenths.map(|tenths| core::time::Duration::from_millis(100 * u64::from(tenths)));
-            span.map(|span| self.system.memory.hardware.monotonic().saturating_add(span))
-        } else {
-            self.deadline()
-        };
-        if self.has_passed(deadline) {
-            let thread = self.process.thread().id;
-            let read = self.system.terminal.end_read(thread, Ending::TimedOut);
-            return Ok(read.unwrap_or_default());
-        }
-        Err(self.wait(&[Key::Terminal], deadline, Interruption::Restartable))
-    }
-
-    /// Returns whether others use the process's terminal.
-    fn is_in_background(&self) -> bool {
-        let discipline = &self.system.terminal.discipline;
-        let is_own = discipline.session() == Some(self.process.session);
-        is_own && discipline.foreground().is_some_and(|group| group != self.process.group)
-    }
-
-    /// Sends the process's group the signal for reading in the background. Returns what the call is to return.
-    fn stop_in_background(&mut self) -> Errno {
-        let is_blocked = self.process.thread().signals.blocks(number::TTIN);
-        if self.process.signals.is_ignored(number::TTIN) || is_blocked {
-            return Errno::EIO;
-        }
-        let group = self.process.group;
-        let is_member = |process: &&mut Process<M>| process.group == group;
-        for process in self.others.iter_mut().chain([&mut *self.process]).filter(is_member) {
-            self.system.send(process, Info::from_system(number::TTIN));
-        }
-        self.wait(&[Key::Terminal], None, Interruption::Restartable)
     }
 }

@@ -194,7 +194,7 @@ impl<M: Machine> Caller<'_, M> {
             Kind::Regular(object) => Ok(memory.objects.read(&mut memory.hardware, object, offset, into)),
             Kind::Directory(_) | Kind::Generated(Class::Directory) => Err(Errno::EISDIR),
             Kind::Generated(_) => self.read_generated(description, offset, into),
-            Kind::Character(device) if devices::is_terminal(device) => self.read_terminal(flags, into),
+            Kind::Character(device) if devices::is_terminal(device) => self.read_end(description, into),
             Kind::Character(device) => devices::read(&mut memory.hardware, device, into),
             Kind::Fifo(_) => self.read_pipe(node, flags, into),
             Kind::Special(number) => self.read_special(number, node, flags, into),
@@ -348,7 +348,7 @@ impl<M: Machine> Caller<'_, M> {
                 self.system.tree.touch(node);
                 count
             }
-            Kind::Character(device) if devices::is_terminal(device) => return self.write_terminal(flags, from),
+            Kind::Character(device) if devices::is_terminal(device) => return self.write_end(description, from),
             Kind::Character(device) => devices::write(device, from)?,
             Kind::Fifo(_) => return self.write_pipe(node, flags, from),
             Kind::Special(number) => return self.write_special(number, node, flags, from),

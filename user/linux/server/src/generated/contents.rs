@@ -15,8 +15,7 @@ use super::process::{ENTRIES, Entry};
 use super::{Owner, PROC_DEVICE, SYS_DEVICE, What};
 use crate::Machine;
 use crate::caller::{Caller, Result};
-use crate::calls::DEVICE;
-use crate::calls::system_name;
+use crate::calls::{DEVICE, SLAVES_DEVICE, system_name};
 use crate::descriptors::{Contents, DescriptionId};
 use crate::exec::FEATURES;
 use crate::process::{Process, trimmed};
@@ -25,7 +24,14 @@ use crate::spaces::SpaceId;
 use crate::thread::State;
 
 /// Kinds of devices that exist.
-const DEVICES: [Device; 2] = [Device { major: 1, name: "mem" }, Device { major: 5, name: "/dev/console" }];
+const DEVICES: [Device; 6] = [
+    Device { major: 1, name: "mem" },
+    Device { major: 5, name: "/dev/tty" },
+    Device { major: 5, name: "/dev/console" },
+    Device { major: 5, name: "/dev/ptmx" },
+    Device { major: 128, name: "ptm" },
+    Device { major: 136, name: "pts" },
+];
 
 /// Bytes that an area takes at most while the list of areas is made, without the lines about it.
 const KEPT_FOR_AREA: usize = 1024;
@@ -39,7 +45,7 @@ const LINES_OF_USE: usize = 24;
 const KEPT_FOR_FILE: usize = 64;
 
 /// Mounted file systems.
-const MOUNTS: [Mount<'_>; 3] = [
+const MOUNTS: [Mount<'_>; 4] = [
     Mount {
         id: ROOT_MOUNT,
         parent: ROOT_MOUNT,
@@ -67,10 +73,20 @@ const MOUNTS: [Mount<'_>; 3] = [
         options: "rw,relatime",
         own_options: "rw",
     },
+    Mount {
+        id: SLAVES_MOUNT,
+        parent: ROOT_MOUNT,
+        device: SLAVES_DEVICE,
+        kind: "devpts",
+        path: "/dev/pts",
+        options: "rw,relatime",
+        own_options: "rw,gid=5,mode=620,ptmxmode=000",
+    },
 ];
 const ROOT_MOUNT: u32 = 1;
 const PROC_MOUNT: u32 = 2;
 const SYS_MOUNT: u32 = 3;
+const SLAVES_MOUNT: u32 = 4;
 
 impl<M: Machine> Caller<'_, M> {
     /// Reads a generated file from an offset on. Who reads on behind what was read last gets the rest of the same
@@ -120,7 +136,7 @@ impl<M: Machine> Caller<'_, M> {
                 let [kind, _, release, version, ..] = system_name();
                 format!("{kind} version {release} ({version}) {version}\n").into_bytes()
             }
-            File::MountTypes => file_systems(&["sysfs", "tmpfs", "proc", "pipefs"]),
+            File::MountTypes => file_systems(&["sysfs", "tmpfs", "proc", "pipefs", "devpts"]),
             File::Devices => devices(&DEVICES),
             File::Swaps => swaps(),
             File::Type => format!("{}\n", system_name()[0]).into_bytes(),

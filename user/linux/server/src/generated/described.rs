@@ -15,7 +15,6 @@ use super::view::{Viewer, threads};
 use crate::caller::{Caller, MAX_SMALL, Result};
 use crate::calls::DEVICE;
 use crate::capabilities::Capabilities;
-use crate::devices::CONSOLE;
 use crate::instance::FIRST;
 use crate::process::{Process, Status, trimmed};
 use crate::signals::{Queue, SIGNALS, number, only};
@@ -93,9 +92,8 @@ impl<M: Machine> Caller<'_, M> {
     pub(super) fn described(&mut self, owner: Owner, thread: Option<u32>) -> Result<Described<'_>> {
         let (sizes, heap, times) = (self.sizes(owner), self.heap(owner), self.times_of(owner, thread));
         let start = self.system.memory.hardware.start();
-        let discipline = &self.system.terminal.discipline;
         let process = self.viewer().process(owner).ok_or(Errno::ESRCH)?;
-        let has_terminal = discipline.session() == Some(process.session);
+        let terminal = process.terminal.and_then(|id| Some((id.device().0, self.system.terminals.get(id)?)));
         let started = core::time::Duration::new(process.started.seconds.cast_unsigned(), process.started.nanoseconds);
         let started = started.saturating_sub(start);
         let exec::Layout { code, data, stack, arguments, environment, .. } = process.layout.clone();
@@ -107,7 +105,7 @@ impl<M: Machine> Caller<'_, M> {
             parent: process.parent,
             group: process.group,
             session: process.session,
-            terminal: has_terminal.then(|| (CONSOLE.0, discipline.foreground())),
+            terminal: terminal.map(|(device, terminal)| (device, terminal.discipline.foreground())),
             name: trimmed(process.name_of(thread)),
             state: state(process, thread),
             has_executed: process.has_executed,

@@ -113,6 +113,9 @@ impl<M: Machine> Instance<M> {
             self.status = Some(status);
             return self.end_all();
         }
+        if process.id == process.session {
+            self.caller(&mut process).end_session();
+        }
         let groups = self.adopt_children(&process);
         let (parent, end_signal) = (process.parent, process.end_signal);
         let (code, value) = end_code(status);
@@ -206,7 +209,7 @@ impl<M: Machine> Instance<M> {
         for group in groups {
             let members = || self.processes.iter().filter(|member| member.group == *group && !member.has_ended());
             let is_stopped = members().any(|member| member.is_stopped);
-            if !is_stopped || members().next().is_some_and(|member| self.has_guardian(member)) {
+            if !is_stopped || members().next().is_some_and(|member| self.processes.have_guardian(member)) {
                 continue;
             }
             for member in self.processes.iter_mut().filter(|member| member.group == *group) {

@@ -211,16 +211,7 @@ impl<M: Machine> Instance<M> {
     /// Returns whether a process does not stop at a signal because nobody would let it go on: no member of its group
     /// has a parent in another group of the session. `SIGSTOP` stops it all the same.
     fn is_orphaned(&self, process: &Process<M>, signal: u32) -> bool {
-        signal != number::STOP && !self.has_guardian(process)
-    }
-
-    /// Returns whether somebody in the session, but in another group, is the parent of a member of a process's group.
-    pub(super) fn has_guardian(&self, process: &Process<M>) -> bool {
-        let mut members = self.processes.iter().filter(|member| member.group == process.group).chain([process]);
-        members.any(|member| {
-            let parent = self.processes.find(member.parent).filter(|parent| !parent.has_ended());
-            parent.is_some_and(|parent| parent.group != process.group && parent.session == process.session)
-        })
+        signal != number::STOP && !self.processes.have_guardian(process)
     }
 
     /// Stops a process, whose present thread waits or is stopped already.

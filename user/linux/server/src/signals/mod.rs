@@ -18,6 +18,7 @@ pub const SIGNALS: usize = 64;
 pub mod number {
     pub const HUP: u32 = 1;
     pub const INT: u32 = 2;
+    pub const QUIT: u32 = 3;
     pub const ILL: u32 = 4;
     pub const BUS: u32 = 7;
     pub const KILL: u32 = 9;

@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use tench_linux::descriptors::Descriptor;
+use tench_linux::terminals::End;
 use tench_linux::thread::{FloatRegisters, Registers, State};
 use tench_linux::{Fault, Instance, Machine, Process, System, Threads};
 use tench_linux_files::{Errno, Kind, Node};
@@ -420,6 +421,30 @@ impl Play {
         system.tree.check().unwrap();
         system.sockets.check();
         self.check_threads();
+        self.check_terminals();
+    }
+
+    /// Checks that a session and its terminal know each other.
+    fn check_terminals(&self) {
+        if self.instance.status().is_some() {
+            return;
+        }
+        let Instance { system, processes, .. } = &self.instance;
+        let session = |id| system.terminals.get(id).and_then(|terminal| terminal.discipline.session());
+        for process in processes.iter().filter(|process| !process.has_ended()) {
+            if let Some(id) = process.terminal {
+                assert_eq!(session(id), Some(process.session), "process {} has a terminal", process.id);
+            }
+        }
+        for (id, terminal) in system.terminals.iter() {
+            if let Some(session) = terminal.discipline.session() {
+                let leader = processes.find(session).expect("a terminal's session has a leader");
+                assert_eq!((leader.terminal, leader.has_ended()), (Some(id), false), "the leader {session}");
+            }
+        }
+        assert!(system.terminals.hang_ups.is_empty(), "sessions were told");
+        let open = system.descriptions.all().filter(|open| matches!(open.end, Some(End::Master(_)))).count();
+        assert!(open <= system.terminals.count(), "each master has a slave");
     }
 
     /// Checks that each thread is where its state says.
@@ -495,9 +520,10 @@ impl Play {
         assert!(system.sockets.is_empty(), "sockets");
         assert!(system.locks.is_empty() && system.locks.threads().count() == 0, "locks");
         assert_eq!(system.descriptions.count(), 0, "open files");
+        assert_eq!(system.terminals.count(), 0, "pseudo-terminals");
         assert!(system.waiters.is_over(), "nobody waits");
         let users: u32 = system.tree.nodes().map(Node::users).sum();
-        assert_eq!(users, 1, "only the root stays without an entry");
+        assert_eq!(users, 2, "only the root and the directory of slaves have users");
         let files = system.tree.nodes().filter(|node| matches!(node.kind, Kind::Regular(_))).count();
         // The code that ends handlers.
         assert_eq!(system.memory.objects.all().count(), files + 1, "only files have contents");
