@@ -24,7 +24,7 @@ impl Tree {
     /// - `EISDIR`: it is a directory, to be written or made.
     /// - `ENOTDIR`: it is none, but has to be.
     /// - `ELOOP`: it is a symbolic link, which is not to be followed.
-    /// - `ENXIO`: it is a socket.
+    /// - `ENXIO`: it is a socket, or something without a name that is no file.
     /// - Those of [`walk`](Self::walk).
     pub fn open<H: Hardware>(
         &mut self,
@@ -99,7 +99,7 @@ impl Tree {
             Kind::Link(_) | Kind::Generated(Class::Link) if has_to_be_directory => Err(Errno::ENOTDIR),
             Kind::Link(_) | Kind::Generated(Class::Link) if !path_only => Err(Errno::ELOOP),
             _ if has_to_be_directory => Err(Errno::ENOTDIR),
-            Kind::Socket if !path_only => Err(Errno::ENXIO),
+            Kind::Socket | Kind::Special(_) if !path_only => Err(Errno::ENXIO),
             _ => Ok(node),
         }
     }

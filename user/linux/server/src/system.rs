@@ -296,8 +296,11 @@ impl<M: Machine> System<M> {
         if let Some(end) = end {
             self.close_end(end);
         }
-        let kind = &self.tree.node(node).kind;
-        if let Kind::Special(number) = *kind {
+        let closed = self.tree.node(node);
+        // Another user is an open file that is only a path.
+        if let Kind::Special(number) = closed.kind
+            && closed.users() == 1
+        {
             self.end_special(number);
         }
         self.tree.release(&mut self.memory, node);

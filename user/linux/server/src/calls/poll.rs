@@ -67,6 +67,8 @@ impl<M: Machine> Caller<'_, M> {
                     | if readiness.is_hung_up { event::HUNG_UP } else { 0 }
                     | if readiness.has_failed { event::BROKEN } else { 0 }
             }
+            // What is only a path is asked for by mistake.
+            Kind::Special(_) if !reads && !writes => event::NOT_OPEN,
             Kind::Special(number) => {
                 let number = *number;
                 self.special_events(number, node, keys)
