@@ -1,6 +1,6 @@
 //! Names for the values of flags and other constants in a trace.
 
-use crate::numbers::{at, clone, file_type, futex, map, open, prot, wait};
+use crate::numbers::{at, clone, file_type, futex, map, memfd, open, prot, wait};
 
 /// A set of flags: names of single bits, or of several bits that belong together.
 #[derive(Debug)]
@@ -398,6 +398,10 @@ pub static BARRIER: Choices = choices(&[
 /// Flags of `eventfd2`.
 pub static EVENT: Flags =
     flags(&[(1, "EFD_SEMAPHORE"), (open::CLOEXEC, "EFD_CLOEXEC"), (open::NONBLOCK, "EFD_NONBLOCK")]);
+
+/// Flags of `memfd_create`.
+pub static MEMORY_FILE: Flags =
+    flags(&[(memfd::CLOEXEC, "MFD_CLOEXEC"), (memfd::ALLOW_SEALING, "MFD_ALLOW_SEALING"), (4, "MFD_HUGETLB")]);
 
 /// Flags of `preadv2` and `pwritev2`.
 pub static READ_WRITE: Flags =

@@ -133,6 +133,27 @@ pub mod fallocate {
     pub const PUNCH_HOLE: u32 = 2;
 }
 
+pub mod memfd {
+    //! Flags of `memfd_create`.
+    pub const CLOEXEC: u32 = 1;
+    pub const ALLOW_SEALING: u32 = 2;
+}
+
+pub mod seal {
+    //! Seals of a file, which say what may not be done to it any more: arguments of `F_ADD_SEALS`.
+    /// No seal is added.
+    pub const SEAL: u32 = 1;
+    /// The file does not become shorter.
+    pub const SHRINK: u32 = 2;
+    /// The file does not become longer.
+    pub const GROW: u32 = 4;
+    /// Nobody writes.
+    pub const WRITE: u32 = 8;
+    /// Nobody writes but by what is mapped already.
+    pub const FUTURE_WRITE: u32 = 16;
+    pub const ALL: u32 = SEAL | SHRINK | GROW | WRITE | FUTURE_WRITE;
+}
+
 pub mod epoll {
     //! Operations of `epoll_ctl`, and flags beside its events.
     pub const ADD: u32 = 1;

@@ -105,7 +105,7 @@ signatures! {
     lsetxattr(String, String, Address, Unsigned, Number);
     removexattr(String, String);
     lremovexattr(String, String);
-    memfd_create(String, Number);
+    memfd_create(String, set(&names::MEMORY_FILE));
 
     // Descriptors.
     dup(Descriptor);

@@ -115,6 +115,13 @@ impl Tree {
         id
     }
 
+    /// Makes a regular file without an entry, with one user. It is the last user of the object.
+    pub fn make_regular(&mut self, object: ObjectId, permissions: u32) -> NodeId {
+        let id = self.add(Kind::Regular(object), permissions);
+        self.share(id);
+        id
+    }
+
     /// Makes something without a name that is no file, with one user.
     pub fn make_special(&mut self, number: u32) -> NodeId {
         let id = self.add(Kind::Special(number), 0o600);

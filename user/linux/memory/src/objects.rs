@@ -6,6 +6,8 @@ use core::ops::Range;
 
 use slab::Slab;
 
+use tench_linux_calls::numbers::seal;
+
 use crate::{Errno, Hardware, PAGE_SIZE, Page, Place, Pool};
 
 /// Number of pages in a chunk of an object.
@@ -28,6 +30,10 @@ pub struct Object {
     initial: &'static [u8],
     /// Number of areas, files and others that use the object.
     users: u32,
+    /// Seals, which say what may not be done to its contents any more: [`seal`].
+    seals: u32,
+    /// The name of a file without a path, which shows as long as the object is mapped.
+    name: Option<Box<[u8]>>,
 }
 
 impl Object {
@@ -58,6 +64,33 @@ impl Object {
         rest.fill(0);
     }
 
+    /// Returns what may not be done to the contents any more: [`seal`].
+    pub const fn seals(&self) -> u32 {
+        self.seals
+    }
+
+    /// Returns how many of some bytes may be written from an offset on. As on Linux, which writes page by page, those
+    /// before the last page that would make the object longer are.
+    ///
+    /// # Errors
+    /// `EPERM` if none may, because of [seals](seal).
+    pub fn room_for(&self, offset: u64, length: u64) -> Result<u64, Errno> {
+        if length > 0 && self.seals & (seal::WRITE | seal::FUTURE_WRITE) != 0 {
+            return Err(Errno::EPERM);
+        }
+        let is_longer = offset.checked_add(length).is_none_or(|end| end > self.length);
+        if length == 0 || self.seals & seal::GROW == 0 || !is_longer {
+            return Ok(length);
+        }
+        let last = self.length / PAGE_SIZE * PAGE_SIZE;
+        last.checked_sub(offset).filter(|room| *room > 0).ok_or(Errno::EPERM)
+    }
+
+    /// Returns the name of a file without a path.
+    pub fn name(&self) -> Option<&[u8]> {
+        self.name.as_deref()
+    }
+
     /// Returns the length in bytes.
     pub const fn length(&self) -> u64 {
         self.length
@@ -86,7 +119,22 @@ impl Objects {
 
     /// Makes an object for one user.
     pub fn make(&mut self, length: u64, initial: &'static [u8]) -> ObjectId {
-        ObjectId(self.objects.insert(Object { chunks: BTreeMap::new(), length, initial, users: 1 }) as u32)
+        self.add(Object { chunks: BTreeMap::new(), length, initial, users: 1, seals: seal::SEAL, name: None })
+    }
+
+    /// Makes an empty object for one user: a file without a path, which has a name all the same.
+    pub fn make_named(&mut self, name: &[u8], seals: u32) -> ObjectId {
+        let name = Some(name.into());
+        self.add(Object { chunks: BTreeMap::new(), length: 0, initial: &[], users: 1, seals, name })
+    }
+
+    fn add(&mut self, object: Object) -> ObjectId {
+        ObjectId(self.objects.insert(object) as u32)
+    }
+
+    /// Lets something not be done to an object any more: [`seal`].
+    pub fn seal(&mut self, id: ObjectId, seals: u32) {
+        self.get_mut(id).seals |= seals;
     }
 
     /// Returns an object.
@@ -305,4 +353,28 @@ fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, Range<usize>)
         done = part.end;
         (!part.is_empty()).then_some((place, part))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seals_leave_room_for_whole_pages() {
+        let mut objects = Objects::new();
+        let id = objects.make_named(b"name", 0);
+        objects.get_mut(id).length = 2 * PAGE_SIZE + 5;
+        let room = |objects: &Objects, offset, length| objects.get(id).room_for(offset, length);
+        assert_eq!(room(&objects, 0, 3 * PAGE_SIZE), Ok(3 * PAGE_SIZE));
+        objects.seal(id, seal::GROW);
+        assert_eq!(room(&objects, 1, 2 * PAGE_SIZE + 4), Ok(2 * PAGE_SIZE + 4));
+        assert_eq!(room(&objects, 1, 2 * PAGE_SIZE + 5), Ok(2 * PAGE_SIZE - 1));
+        assert_eq!(room(&objects, 2 * PAGE_SIZE, 6), Err(Errno::EPERM));
+        assert_eq!(room(&objects, 2 * PAGE_SIZE + 5, 0), Ok(0));
+        assert_eq!(room(&objects, 9 * PAGE_SIZE, 1), Err(Errno::EPERM));
+        assert_eq!(room(&objects, u64::MAX, u64::MAX), Err(Errno::EPERM));
+        objects.seal(id, seal::WRITE);
+        assert_eq!(room(&objects, 0, 1), Err(Errno::EPERM));
+        assert_eq!(room(&objects, 0, 0), Ok(0));
+    }
 }

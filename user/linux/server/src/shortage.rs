@@ -45,12 +45,14 @@ const fn makes_something(call: Sysno) -> bool {
             | Sysno::epoll_ctl
             | Sysno::eventfd2
             | Sysno::execve
+            | Sysno::execveat
             | Sysno::fallocate
             | Sysno::fcntl
             | Sysno::flock
             | Sysno::getdents64
             | Sysno::linkat
             | Sysno::listen
+            | Sysno::memfd_create
             | Sysno::mkdirat
             | Sysno::mknodat
             | Sysno::mmap

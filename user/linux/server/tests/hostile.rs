@@ -67,7 +67,9 @@ fn argument(random: &mut Random) -> u64 {
 const LEFT_OUT: [Sysno; 2] = [Sysno::exit, Sysno::exit_group];
 
 /// Calls with much to go wrong, which are made more often.
-const PREFERRED: [Sysno; 42] = [
+const PREFERRED: [Sysno; 44] = [
+    Sysno::memfd_create,
+    Sysno::execveat,
     Sysno::truncate,
     Sysno::ftruncate,
     Sysno::mmap,

@@ -257,6 +257,7 @@ fn sockets_and_counters_are_made_until_memory_is_short() {
         fails_after(prepare, Errno::ENOMEM, 100, |game, _| game.call(Sysno::socketpair, &[1, 1, 0, RECORD]));
         fails_after(prepare, Errno::ENOMEM, 100, |game, _| game.call(Sysno::socket, &[2, 2, 0]));
         fails_after(prepare, Errno::ENOMEM, 1000, |game, _| game.call(Sysno::eventfd2, &[0, 0]));
+        fails_after(prepare, Errno::ENOMEM, 1000, |game, _| game.call(Sysno::memfd_create, &[PATH, 0]));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Calls about descriptors.
 
 use tench_linux_calls::numbers::{lock, open};
-use tench_linux_files::{Errno, Kind, Pipe};
+use tench_linux_files::{Errno, Kind, NodeId, Pipe};
 
 use crate::Machine;
 use crate::caller::{Caller, MAX_SMALL, Result};
@@ -60,7 +60,7 @@ impl<M: Machine> Caller<'_, M> {
         let description = match self.system.tree.node(node).kind {
             Kind::Fifo(_) if !is_path => self.open_pipe(node, kept)?,
             Kind::Regular(_) if flags & open::TRUNC != 0 => {
-                self.set_length(node, 0)?;
+                self.empty(node)?;
                 self.system.open(node, kept)
             }
             Kind::Generated(_) => {
@@ -77,6 +77,15 @@ impl<M: Machine> Caller<'_, M> {
             self.system.descriptions.get(description).place = Some(place);
         }
         self.add_descriptor(Descriptor { description, closes_on_exec }, 0)
+    }
+
+    /// Cuts the contents off a file that is being opened, and which otherwise loses the user that it got for that.
+    fn empty(&mut self, node: NodeId) -> Result {
+        let result = self.set_length(node, 0);
+        if result.is_err() {
+            self.system.tree.release(&mut self.system.memory, node);
+        }
+        result
     }
 
     /// Lets the lowest free number from `from` on mean something.
@@ -206,6 +215,8 @@ impl<M: Machine> Caller<'_, M> {
                 self.set_flags(descriptor.description, flags);
                 Ok(0)
             }
+            1033 => self.add_seals(descriptor.description, argument),
+            1034 => self.seals(descriptor.description),
             1031 | 1032 if is_pipe => Ok(Pipe::CAPACITY as u64),
             command @ (lock::GETLK..=lock::SETLKW | lock::OFD_GETLK..=lock::OFD_SETLKW) => {
                 self.lock_range(descriptor.description, command, argument)

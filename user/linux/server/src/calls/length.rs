@@ -1,6 +1,6 @@
 //! Calls that change the length of files.
 
-use tench_linux_calls::numbers::{AT_FDCWD, fallocate, open};
+use tench_linux_calls::numbers::{AT_FDCWD, fallocate, open, seal};
 use tench_linux_files::{Errno, Kind, Last, NodeId};
 use tench_linux_memory::PAGE_SIZE;
 
@@ -35,7 +35,12 @@ impl<M: Machine> Caller<'_, M> {
     pub(crate) fn set_length(&mut self, node: NodeId, length: u64) -> Result {
         let Kind::Regular(object) = self.system.tree.node(node).kind else { return Err(Errno::EINVAL) };
         let memory = &mut self.system.memory;
-        if length < memory.objects.get(object).length() {
+        let (present, seals) = (memory.objects.get(object).length(), memory.objects.get(object).seals());
+        let is_sealed = length < present && seals & seal::SHRINK != 0 || length > present && seals & seal::GROW != 0;
+        if is_sealed {
+            return Err(Errno::EPERM);
+        }
+        if length < present {
             for used in self.system.spaces.iter_mut() {
                 used.space.truncate(memory, object, length.div_ceil(PAGE_SIZE));
             }
@@ -68,7 +73,15 @@ impl<M: Machine> Caller<'_, M> {
             return Err(if is_pipe { Errno::ESPIPE } else { Errno::ENODEV });
         };
         let end = offset.checked_add(length).filter(|end| i64::try_from(*end).is_ok()).ok_or(Errno::EFBIG)?;
-        let present = self.system.memory.objects.get(object).length();
+        let contents = self.system.memory.objects.get(object);
+        let (present, seals) = (contents.length(), contents.seals());
+        let is_sealed = match mode {
+            HOLE => seals & (seal::WRITE | seal::FUTURE_WRITE) != 0,
+            _ => seals & seal::GROW != 0 && end > present,
+        };
+        if is_sealed {
+            return Err(Errno::EPERM);
+        }
         if mode == HOLE {
             return self.clear(node, offset..end.min(present));
         }

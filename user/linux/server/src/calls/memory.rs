@@ -76,7 +76,7 @@ impl<M: Machine> Caller<'_, M> {
             };
             (backing, shared)
         } else {
-            self.file_to_map(file, offset, shared, &mut allowed)?
+            self.file_to_map(file, offset, (shared, rights(protection)), &mut allowed)?
         };
         let rights = rights(protection);
         let grows = flags & map::GROWSDOWN != 0;
@@ -96,7 +96,13 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Returns what a file's area consists of.
-    fn file_to_map(&mut self, file: u64, offset: u64, shared: bool, allowed: &mut Rights) -> Result<(Backing, bool)> {
+    fn file_to_map(
+        &mut self,
+        file: u64,
+        offset: u64,
+        (shared, rights): (bool, Rights),
+        allowed: &mut Rights,
+    ) -> Result<(Backing, bool)> {
         let description = self.descriptor(file)?;
         let description = self.system.descriptions.get(description);
         let (node, reads, writes) = (description.node, description.reads(), description.writes());
@@ -111,7 +117,12 @@ impl<M: Machine> Caller<'_, M> {
             allowed.remove(Rights::WRITE);
         }
         match self.system.tree.node(node).kind {
-            Kind::Regular(object) => Ok((Backing::Object(object, offset), shared)),
+            Kind::Regular(object) => {
+                if shared && writes {
+                    self.check_seals_to_map(object, rights, allowed)?;
+                }
+                Ok((Backing::Object(object, offset), shared))
+            }
             // Zeros are anonymous memory; those that are shared nobody else can name.
             Kind::Character(devices::ZERO) => Ok((Backing::Anonymous, false)),
             _ => Err(Errno::ENODEV),

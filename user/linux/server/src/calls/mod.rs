@@ -24,6 +24,7 @@ mod processes;
 mod programs;
 mod queues;
 mod scheduling;
+mod seals;
 mod signals;
 mod slaves;
 mod sockets;
@@ -94,13 +95,14 @@ impl<M: Machine> Caller<'_, M> {
         if let Some(result) = self.socket_call(call, arguments) {
             return result.into();
         }
-        let [a, b, c, ..] = *arguments;
+        let [a, b, c, d, e, _] = *arguments;
         match call {
             Sysno::rt_sigreturn => self.rt_sigreturn(),
             Sysno::exit => Outcome::EndThread(a as u8),
             Sysno::exit_group => Outcome::Exit(a as u8),
             Sysno::sched_yield => self.sched_yield(),
             Sysno::execve => self.execve(a, b, c),
+            Sysno::execveat => self.execveat(a, b, [c, d], e),
             _ => self.missing(call).into(),
         }
     }
@@ -149,6 +151,7 @@ impl<M: Machine> Caller<'_, M> {
 
             // Descriptors.
             Sysno::openat => self.openat(a, b, c, d),
+            Sysno::memfd_create => self.memfd_create(a, b),
             Sysno::close => self.close(a),
             Sysno::close_range => self.close_range(a, b, c),
             Sysno::dup => self.dup(a),

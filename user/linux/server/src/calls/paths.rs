@@ -18,7 +18,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Returns the directory with a descriptor, or the working directory.
-    fn directory(&mut self, descriptor: u64, may_be_file: bool) -> Result<NodeId> {
+    pub(super) fn directory(&mut self, descriptor: u64, may_be_file: bool) -> Result<NodeId> {
         if (descriptor as u32).cast_signed() == AT_FDCWD {
             return Ok(self.process.directory);
         }

@@ -1,14 +1,16 @@
 //! Starting another program.
 
+use alloc::format;
 use alloc::vec::Vec;
 
-use tench_linux_calls::numbers::AT_FDCWD;
-use tench_linux_files::{Errno, Kind, Last, NodeId, Tree};
+use tench_linux_calls::numbers::{AT_FDCWD, at};
+use tench_linux_files::{Class, Errno, Kind, Last, NodeId, Tree};
 use tench_linux_memory::ObjectId;
 
 use crate::caller::{Caller, Outcome, Result};
+use crate::descriptors::Place;
 use crate::exec::{Image, MAX_STRINGS, Start};
-use crate::generated::Viewer;
+use crate::generated::{DELETED, Viewer};
 use crate::signals::Stack;
 use crate::spaces::Used;
 use crate::{Machine, System};
@@ -32,15 +34,39 @@ struct Interpreter {
     argument: Option<Vec<u8>>,
 }
 
+/// A program's file, as a call names it.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    /// The directory from which the path leads; with an empty path, the file.
+    from: NodeId,
+    path: &'a [u8],
+    /// With an empty path, where the file was found.
+    place: Option<&'a Place>,
+    /// How a link at the end of the path is treated.
+    last: Last,
+    /// The path that the program is told, by which the interpreter of a script finds it, too.
+    shown: &'a [u8],
+    /// Set if that path leads nowhere once another program runs.
+    is_lost: bool,
+}
+
+impl<'a> Named<'a> {
+    /// Returns a file at a path from a directory.
+    fn at(from: NodeId, path: &'a [u8]) -> Named<'a> {
+        Named { from, path, place: None, last: Last::Follow, shown: path, is_lost: false }
+    }
+}
+
 impl<M: Machine> System<M> {
     /// Returns the contents of a program's file.
     ///
     /// # Errors
-    /// `EACCES` if it is no regular file or nobody may execute it.
+    /// `EACCES` if it is no regular file or nobody may execute it, `ELOOP` if it is a link.
     pub fn program(&self, node: NodeId) -> Result<ObjectId> {
         let node = self.tree.node(node);
         match node.kind {
             Kind::Regular(object) if node.attributes.permissions & 0o111 != 0 => Ok(object),
+            Kind::Link(_) | Kind::Generated(Class::Link) => Err(Errno::ELOOP),
             _ => Err(Errno::EACCES),
         }
     }
@@ -57,34 +83,60 @@ impl<M: Machine> System<M> {
         arguments: &[Vec<u8>],
         environment: &[Vec<u8>],
     ) -> Result<(Image<M>, Vec<u8>)> {
-        self.load_for(Viewer::nobody(), directory, path, arguments, environment)
+        let named = Named::at(directory, path);
+        self.load_for(Viewer::nobody(), directory, named, arguments, environment).map(|(image, path, _)| (image, path))
     }
 
-    /// Loads a program for a process, which names it.
+    /// Loads a program for a process with a working directory, which names it. Returns its path and its file, too.
     fn load_for(
         &mut self,
         viewer: Viewer<'_, M>,
         directory: NodeId,
-        path: &[u8],
+        named: Named<'_>,
         arguments: &[Vec<u8>],
         environment: &[Vec<u8>],
-    ) -> Result<(Image<M>, Vec<u8>)> {
-        let (mut path, mut arguments) = (path.to_vec(), arguments.to_vec());
+    ) -> Result<(Image<M>, Vec<u8>, NodeId)> {
+        let (mut shown, mut arguments) = (named.shown.to_vec(), arguments.to_vec());
+        let (mut node, mut program) = self.find_named(viewer, named)?;
         for _ in 0..MAX_SCRIPTS {
-            let view = viewer.with(&self.descriptions);
-            let found = self.tree.walk_with(&view, (Tree::ROOT, directory), &path, Last::Follow)?;
-            let node = self.tree.existing(&found)?;
             let object = self.program(node)?;
-            let Some(Interpreter { path: interpreter, argument }) = self.script(object)? else {
-                let image = self.load_image(directory, object, &path, &arguments, environment)?;
-                return Ok((image, self.path_to(&found, node, &path)));
+            let Some(Interpreter { path, argument }) = self.script(object)? else {
+                let image = self.load_image(directory, object, named.shown, &arguments, environment)?;
+                return Ok((image, program, node));
             };
+            if named.is_lost {
+                return Err(Errno::ENOENT);
+            }
             // In place of its name, the script's path.
             let rest = arguments.split_off(arguments.len().min(1));
-            arguments = [Some(interpreter.clone()), argument, Some(path)].into_iter().flatten().chain(rest).collect();
-            path = interpreter;
+            arguments = [Some(path.clone()), argument, Some(shown)].into_iter().flatten().chain(rest).collect();
+            (node, program) = self.find_named(viewer, Named::at(directory, &path))?;
+            shown = path;
         }
         Err(Errno::ELOOP)
+    }
+
+    /// Returns the name of a program that a call has named by its file.
+    fn own_name<'a>(&'a self, node: NodeId, path: &'a [u8]) -> &'a [u8] {
+        let node = self.tree.node(node);
+        if let Kind::Regular(object) = node.kind
+            && let Some(name) = self.memory.objects.get(object).name()
+        {
+            return name;
+        }
+        let path = if node.links() == 0 { path.strip_suffix(DELETED).unwrap_or(path) } else { path };
+        last_name(path)
+    }
+
+    /// Returns the file that a call names, and its path.
+    fn find_named(&self, viewer: Viewer<'_, M>, named: Named<'_>) -> Result<(NodeId, Vec<u8>)> {
+        if named.path.is_empty() {
+            return Ok((named.from, self.name_of(named.from, named.place)));
+        }
+        let view = viewer.with(&self.descriptions);
+        let found = self.tree.walk_with(&view, (Tree::ROOT, named.from), named.path, named.last)?;
+        let node = self.tree.existing(&found)?;
+        Ok((node, self.path_to(&found, node, named.shown)))
     }
 
     /// Returns the program in the first line of a script, and its argument.
@@ -128,6 +180,21 @@ impl<M: Machine> System<M> {
     }
 }
 
+/// Returns the last name of a path.
+fn last_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}
+
+/// Returns the path that a program is told: the one by which it was named, or one that leads through its descriptor.
+fn shown_path(directory: u64, path: &[u8]) -> Vec<u8> {
+    let directory = (directory as u32).cast_signed();
+    if directory == AT_FDCWD || path.first() == Some(&b'/') {
+        return path.to_vec();
+    }
+    let slash: &[u8] = if path.is_empty() { b"" } else { b"/" };
+    [format!("/dev/fd/{directory}").as_bytes(), slash, path].concat()
+}
+
 impl<M: Machine> Caller<'_, M> {
     /// Reads an array of strings, which may have so many bytes together, of which they leave some.
     fn read_strings(&mut self, address: u64, left: &mut usize) -> Result<Vec<Vec<u8>>> {
@@ -153,27 +220,46 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Runs another program in the process.
     pub fn execve(&mut self, path: u64, arguments: u64, environment: u64) -> Outcome {
-        match self.run(path, arguments, environment) {
+        self.execveat(AT_FDCWD as u64, path, [arguments, environment], 0)
+    }
+
+    /// Runs another program in the process, whose path leads from a directory; with an empty path and `AT_EMPTY_PATH`,
+    /// the descriptor is that of the program's file.
+    pub fn execveat(&mut self, directory: u64, path: u64, strings: [u64; 2], flags: u64) -> Outcome {
+        match self.run(directory, path, strings, flags as u32) {
             Ok(outcome) => outcome,
             Err(error) => Err(error).into(),
         }
     }
 
-    fn run(&mut self, path: u64, arguments: u64, environment: u64) -> Result<Outcome> {
-        let (from, path) = self.path(AT_FDCWD as u64, path)?;
+    fn run(&mut self, directory: u64, path: u64, [arguments, environment]: [u64; 2], flags: u32) -> Result<Outcome> {
+        let path = self.read_path(path)?;
+        if path.is_empty() && flags & at::EMPTY_PATH == 0 {
+            return Err(Errno::ENOENT);
+        }
         let mut left = MAX_STRINGS;
         let mut arguments = self.read_strings(arguments, &mut left)?;
         let environment = self.read_strings(environment, &mut left)?;
         if arguments.is_empty() {
             arguments.push(Vec::new());
         }
-        let (image, program) = {
+        if flags & !(at::SYMLINK_NOFOLLOW | at::EMPTY_PATH) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let shown = shown_path(directory, &path);
+        let is_lost = shown != path && self.process.descriptors.get(directory)?.closes_on_exec;
+        let from = if path.first() == Some(&b'/') { Tree::ROOT } else { self.directory(directory, path.is_empty())? };
+        let place = self.descriptor(directory).ok().and_then(|id| self.system.descriptions.find(id).place.clone());
+        let last = if flags & at::SYMLINK_NOFOLLOW != 0 { Last::Keep } else { Last::Follow };
+        let named = Named { from, path: &path, place: place.as_ref(), last, shown: &shown, is_lost };
+        let (image, program, node) = {
             let viewer = Viewer { own: Some(&*self.process), others: Some(&*self.others) };
-            self.system.load_for(viewer, from, &path, &arguments, &environment)?
+            self.system.load_for(viewer, self.process.directory, named, &arguments, &environment)?
         };
         self.replace_space(Used::new(image.space, image.heap));
         self.process.layout = image.layout;
-        self.process.thread_mut().set_name(path.rsplit(|byte| *byte == b'/').next().unwrap_or(&path));
+        let name = if path.is_empty() { self.system.own_name(node, &program) } else { last_name(&path) };
+        self.process.thread_mut().set_name(name);
         self.process.program = program;
         self.process.signals.reset();
         self.process.thread_mut().signals.stack = Stack::NONE;

@@ -8,6 +8,7 @@ use tench_linux_files::{Class, Errno, Kind, NodeId};
 use tench_linux_memory::ObjectId;
 
 use crate::caller::{Caller, Result, WAITS};
+use crate::calls::seals::KEEPING_SEALS;
 use crate::descriptors::DescriptionId;
 use crate::devices;
 use crate::{Machine, System};
@@ -32,7 +33,7 @@ pub(super) struct Vector {
 const END: u64 = 1 << 48;
 
 /// Returns how many bytes a call with these vectors transfers at most.
-fn total(vectors: &[Vector]) -> u64 {
+pub(super) fn total(vectors: &[Vector]) -> u64 {
     vectors.iter().map(|vector| vector.length).sum::<u64>().min(MAX_TRANSFER)
 }
 
@@ -226,18 +227,22 @@ impl<M: Machine> Caller<'_, M> {
         vectors: &[Vector],
         from: &From,
     ) -> Result {
-        let System { memory, spaces, descriptions, .. } = &mut *self.system;
-        let space = &mut spaces.get(self.process.space).space;
-        let open_file = descriptions.get(description);
+        let open_file = self.system.descriptions.get(description);
         let mut start = if let From::Offset(offset) = from { *offset } else { open_file.position };
         check_end(start, total(vectors))?;
-        if open_file.flags & open::APPEND != 0 {
-            start = memory.objects.get(object).length();
+        let appends = open_file.flags & open::APPEND != 0;
+        let contents = self.system.memory.objects.get(object);
+        if appends {
+            start = contents.length();
             check_end(start, total(vectors)).map_err(|_| Errno::EFBIG)?;
         }
+        let is_sealed = contents.seals() & KEEPING_SEALS != 0;
+        let most = if is_sealed { self.most_written(object, start, vectors)? } else { MAX_TRANSFER };
+        let System { memory, spaces, descriptions, .. } = &mut *self.system;
+        let (space, open_file) = (&mut spaces.get(self.process.space).space, descriptions.get(description));
         let mut done = 0;
         for Vector { address, length } in vectors {
-            let length = (*length).min(MAX_TRANSFER - done) as usize;
+            let length = (*length).min(most - done) as usize;
             match space.read_to(memory, *address, (object, start + done), length) {
                 Ok(count) => {
                     done += count as u64;
@@ -343,6 +348,8 @@ impl<M: Machine> Caller<'_, M> {
                 if appends {
                     place = memory.objects.get(object).length();
                 }
+                let most = memory.objects.get(object).room_for(place, from.len() as u64)?;
+                let from = &from[..most as usize];
                 let count = memory.objects.write(&mut memory.pool, &mut memory.hardware, object, place, from)?;
                 self.system.update_time();
                 self.system.tree.touch(node);

@@ -4,8 +4,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use tench_linux_files::{Errno, MAX_PATH, NodeId};
-use tench_linux_memory::{Backing, Kind, Memory as Pages, ObjectId, PAGE_SIZE, Rights, Space};
+use tench_linux_files::{Errno, MAX_NAME, MAX_PATH, NodeId};
+use tench_linux_memory::{Area, Backing, Kind, Memory as Pages, ObjectId, PAGE_SIZE, Rights, Space};
 use tench_linux_proc::{
     Layout, Map, Memory, Owner as PageOwner, Page, Process as Described, Residence, Signals, State, Times, Use,
 };
@@ -162,19 +162,13 @@ impl<M: Machine> Caller<'_, M> {
         let (areas, names, heap) = (areas.unwrap_or_default(), self.files_by_object(), self.heap(owner));
         let Some(process) = self.viewer().process(owner) else { return Ok(Vec::new()) };
         let stack = process.layout.stack;
-        let wanted: BTreeSet<NodeId> = areas
-            .iter()
-            .filter_map(|(_, area)| match area.backing {
-                Backing::Object(id, _) => names.get(&id).copied(),
-                Backing::Anonymous => None,
-            })
-            .collect();
-        self.system.memory.check_room(wanted.len() * MAX_PATH)?;
-        let paths = self.system.tree.paths_of(&wanted);
-        let of_files = areas.iter().filter_map(|(_, area)| match area.backing {
-            Backing::Object(id, _) => Some(paths.get(names.get(&id)?)?.len()),
+        let object_of = |area: &Area| match area.backing {
+            Backing::Object(id, _) => Some(id),
             Backing::Anonymous => None,
-        });
+        };
+        let objects: BTreeSet<ObjectId> = areas.iter().filter_map(|(_, area)| object_of(area)).collect();
+        let paths = self.paths_by_object(&objects, &names)?;
+        let of_files = areas.iter().filter_map(|(_, area)| Some(paths.get(&object_of(area)?)?.len()));
         // Each area has its own copy of the name, and the text has one or two.
         self.system.memory.check_room(COPIES_OF_NAMES * of_files.sum::<usize>())?;
         let maps = areas
@@ -199,9 +193,8 @@ impl<M: Machine> Caller<'_, M> {
                         map.offset = offset;
                         map.device = (0, DEVICE as u32);
                         map.inode = node.map_or(0, |node| self.system.tree.inode(*node));
-                        let path = node.and_then(|node| paths.get(node).cloned());
                         // Memory that processes share without a file is a file for Linux, too.
-                        map.name = path.unwrap_or_else(|| b"/dev/zero (deleted)".to_vec());
+                        map.name = paths.get(&id).cloned().unwrap_or_else(|| b"/dev/zero (deleted)".to_vec());
                     }
                 }
                 map
@@ -232,6 +225,23 @@ impl<M: Machine> Caller<'_, M> {
             uses.collect()
         });
         Ok(uses.unwrap_or_default())
+    }
+
+    /// Returns the paths of these objects that have one, or have a name in place of it.
+    fn paths_by_object(
+        &mut self,
+        objects: &BTreeSet<ObjectId>,
+        files: &BTreeMap<ObjectId, NodeId>,
+    ) -> Result<BTreeMap<ObjectId, Vec<u8>>> {
+        let wanted: BTreeSet<NodeId> = objects.iter().filter_map(|object| files.get(object).copied()).collect();
+        let nameless = objects.iter().filter(|id| self.system.memory.objects.get(**id).name().is_some()).count();
+        self.system.memory.check_room(2 * (wanted.len() * MAX_PATH + nameless * MAX_NAME))?;
+        let paths = self.system.tree.paths_of(&wanted);
+        let path_of = |object: &ObjectId| {
+            let path = files.get(object).and_then(|node| paths.get(node).cloned());
+            Some((*object, path.or_else(|| self.system.path_of_nameless(*object))?))
+        };
+        Ok(objects.iter().filter_map(path_of).collect())
     }
 
     /// Returns the file of each object that has one.

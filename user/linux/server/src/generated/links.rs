@@ -5,11 +5,15 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use tench_linux_files::{Class, Errno, Found, Generated, Kind, NodeId, Target, Tree};
+use tench_linux_memory::ObjectId;
 
 use super::{What, view};
 use crate::caller::{Caller, Result};
 use crate::descriptors::Place;
 use crate::{Machine, System};
+
+/// Stands behind the path of a file that has none any more.
+pub(crate) const DELETED: &[u8] = b" (deleted)";
 
 impl<M: Machine> System<M> {
     /// Returns the path of a file that was found, without links on its way. What a generated link leads to has one of
@@ -19,9 +23,18 @@ impl<M: Machine> System<M> {
         entry.or_else(|| self.some_path(node)).unwrap_or_else(|| given.to_vec())
     }
 
-    /// Returns a path of a file of the tree.
+    /// Returns a path of a file of the tree, or what stands for that if it was made without one.
     fn some_path(&self, node: NodeId) -> Option<Vec<u8>> {
-        self.tree.paths_of(&BTreeSet::from([node])).remove(&node)
+        let nameless = match self.tree.node(node).kind {
+            Kind::Regular(object) => self.path_of_nameless(object),
+            _ => None,
+        };
+        nameless.or_else(|| self.tree.paths_of(&BTreeSet::from([node])).remove(&node))
+    }
+
+    /// Returns what stands for the path of contents that were made without one.
+    pub(crate) fn path_of_nameless(&self, object: ObjectId) -> Option<Vec<u8>> {
+        Some([b"/", self.memory.objects.get(object).name()?, DELETED].concat())
     }
 
     /// Returns the name of a node that somebody has opened at a place: a path, or what stands for it.
@@ -37,8 +50,7 @@ impl<M: Machine> System<M> {
                 let is_there = |place: &&Place| self.tree.leads_to(place.directory, &place.name, node);
                 let path_of = |place: &Place| self.tree.path_of_entry(Tree::ROOT, place.directory, &place.name);
                 let path = place.filter(is_there).and_then(path_of).or_else(|| self.some_path(node));
-                let last =
-                    || [place.and_then(path_of).unwrap_or_else(|| b"/".to_vec()), b" (deleted)".to_vec()].concat();
+                let last = || [place.and_then(path_of).unwrap_or_else(|| b"/".to_vec()), DELETED.to_vec()].concat();
                 path.unwrap_or_else(last)
             }
         }

@@ -24,6 +24,7 @@ mod write;
 use tench_linux_files::{Class, NodeId};
 
 use fixed::FIXED;
+pub(crate) use links::DELETED;
 use process::ENTRIES;
 pub(crate) use view::{View, Viewer};
 
