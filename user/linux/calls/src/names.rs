@@ -1,6 +1,6 @@
 //! Names for the values of flags and other constants in a trace.
 
-use crate::numbers::{at, clone, file_type, futex, map, memfd, open, prot, wait};
+use crate::numbers::{at, clone, file_type, futex, map, memfd, open, prot, wait, watch};
 
 /// A set of flags: names of single bits, or of several bits that belong together.
 #[derive(Debug)]
@@ -402,6 +402,30 @@ pub static EVENT: Flags =
 /// Flags of `memfd_create`.
 pub static MEMORY_FILE: Flags =
     flags(&[(memfd::CLOEXEC, "MFD_CLOEXEC"), (memfd::ALLOW_SEALING, "MFD_ALLOW_SEALING"), (4, "MFD_HUGETLB")]);
+
+/// Events of watched files, and flags of a watch.
+pub static WATCH: Flags = flags(&[
+    (watch::ALL, "IN_ALL_EVENTS"),
+    (watch::ACCESS, "IN_ACCESS"),
+    (watch::MODIFY, "IN_MODIFY"),
+    (watch::ATTRIB, "IN_ATTRIB"),
+    (watch::CLOSE_WRITE, "IN_CLOSE_WRITE"),
+    (watch::CLOSE_NOWRITE, "IN_CLOSE_NOWRITE"),
+    (watch::OPEN, "IN_OPEN"),
+    (watch::MOVED_FROM, "IN_MOVED_FROM"),
+    (watch::MOVED_TO, "IN_MOVED_TO"),
+    (watch::CREATE, "IN_CREATE"),
+    (watch::DELETE, "IN_DELETE"),
+    (watch::DELETE_SELF, "IN_DELETE_SELF"),
+    (watch::MOVE_SELF, "IN_MOVE_SELF"),
+    (watch::ONLYDIR, "IN_ONLYDIR"),
+    (watch::DONT_FOLLOW, "IN_DONT_FOLLOW"),
+    (watch::EXCL_UNLINK, "IN_EXCL_UNLINK"),
+    (watch::MASK_CREATE, "IN_MASK_CREATE"),
+    (watch::MASK_ADD, "IN_MASK_ADD"),
+    (watch::ISDIR, "IN_ISDIR"),
+    (watch::ONESHOT, "IN_ONESHOT"),
+]);
 
 /// Flags of `preadv2` and `pwritev2`.
 pub static READ_WRITE: Flags =

@@ -169,6 +169,46 @@ pub mod epoll {
     pub const FLAGS: u32 = EXCLUSIVE | WAKEUP | ONESHOT | EDGE;
 }
 
+pub mod watch {
+    //! Events of watched files, and flags of a watch.
+    pub const ACCESS: u32 = 1;
+    pub const MODIFY: u32 = 2;
+    pub const ATTRIB: u32 = 4;
+    pub const CLOSE_WRITE: u32 = 8;
+    pub const CLOSE_NOWRITE: u32 = 0x10;
+    pub const OPEN: u32 = 0x20;
+    pub const MOVED_FROM: u32 = 0x40;
+    pub const MOVED_TO: u32 = 0x80;
+    pub const CREATE: u32 = 0x100;
+    pub const DELETE: u32 = 0x200;
+    pub const DELETE_SELF: u32 = 0x400;
+    pub const MOVE_SELF: u32 = 0x800;
+    /// All events that can be wanted.
+    pub const ALL: u32 = 0xfff;
+    pub const UNMOUNT: u32 = 0x2000;
+    pub const Q_OVERFLOW: u32 = 0x4000;
+    pub const IGNORED: u32 = 0x8000;
+    pub const ONLYDIR: u32 = 1 << 24;
+    pub const DONT_FOLLOW: u32 = 1 << 25;
+    pub const EXCL_UNLINK: u32 = 1 << 26;
+    pub const MASK_CREATE: u32 = 1 << 28;
+    pub const MASK_ADD: u32 = 1 << 29;
+    pub const ISDIR: u32 = 1 << 30;
+    pub const ONESHOT: u32 = 1 << 31;
+    /// All bits of a mask that exist.
+    pub const KNOWN: u32 = ALL
+        | UNMOUNT
+        | Q_OVERFLOW
+        | IGNORED
+        | ONLYDIR
+        | DONT_FOLLOW
+        | EXCL_UNLINK
+        | MASK_CREATE
+        | MASK_ADD
+        | ISDIR
+        | ONESHOT;
+}
+
 pub mod lock {
     //! Locks of files: commands of `fcntl`, the types in their records, and operations of `flock`.
     pub const GETLK: u32 = 5;

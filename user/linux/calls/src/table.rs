@@ -120,6 +120,10 @@ signatures! {
     epoll_ctl(Descriptor, one(&names::EPOLL), Descriptor, Address);
     epoll_pwait(Descriptor, Address, Signed, Signed, Signals, Unsigned);
 
+    inotify_init1(set(&names::DESCRIPTOR));
+    inotify_add_watch(Descriptor, String, set(&names::WATCH));
+    inotify_rm_watch(Descriptor, Signed);
+
     // Memory.
     brk(Address) -> Address;
     mmap(Address, Unsigned, set(&names::PROTECTION), set(&names::MAP), Descriptor, Number) -> Address;

@@ -38,6 +38,11 @@ impl Directory {
         Directory { parent, names: BTreeMap::new(), positions: BTreeMap::new(), next: FIRST }
     }
 
+    /// Returns the directory in which this one has its entry; itself for the root and for one that was removed.
+    pub const fn parent(&self) -> NodeId {
+        self.parent
+    }
+
     /// Returns the node of a name.
     pub fn get(&self, name: &[u8]) -> Option<NodeId> {
         self.names.get(name).map(|(_, node)| *node)

@@ -1,6 +1,7 @@
 //! The tree of nodes.
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use slab::Slab;
 use tench_linux_memory::{Errno, Hardware, Memory, ObjectId};
@@ -35,6 +36,8 @@ pub struct Tree {
     pub(crate) nodes: Slab<Node>,
     /// Number of the node that was made last, as programs see it.
     last_inode: u64,
+    /// The nodes that have ended since somebody asked, if somebody wants to know.
+    ended: Option<Vec<NodeId>>,
     /// The present time, which is recorded for what happens.
     pub now: Time,
 }
@@ -45,7 +48,7 @@ impl Tree {
 
     /// Returns a tree that consists of an empty root.
     pub fn new(now: Time) -> Tree {
-        let mut tree = Tree { nodes: Slab::new(), last_inode: 0, now };
+        let mut tree = Tree { nodes: Slab::new(), last_inode: 0, ended: None, now };
         let root = tree.add(Kind::Directory(Directory::new(Tree::ROOT)), 0o755);
         let node = tree.node_mut(root);
         node.links = 2;
@@ -165,6 +168,24 @@ impl Tree {
             memory.objects.release(&mut memory.pool, object);
         }
         self.nodes.remove(id.0 as usize);
+        if let Some(ended) = &mut self.ended {
+            ended.push(id);
+        }
+    }
+
+    /// Says whether it is to be remembered which nodes end.
+    pub fn keep_ended(&mut self, keeps: bool) {
+        match keeps {
+            true if self.ended.is_some() => {}
+            true => self.ended = Some(Vec::new()),
+            false => self.ended = None,
+        }
+    }
+
+    /// Takes the nodes that have ended since this was asked last, if they are [remembered](Self::keep_ended). Their
+    /// names may be those of other nodes when the next one is made.
+    pub fn take_ended(&mut self) -> Vec<NodeId> {
+        self.ended.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
     /// Records that a node's contents have changed.

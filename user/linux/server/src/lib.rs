@@ -35,6 +35,7 @@ mod terminal;
 pub mod terminals;
 pub mod thread;
 pub mod waiting;
+mod watches;
 
 pub use caller::{Caller, Outcome};
 pub use instance::{Fault, Instance};

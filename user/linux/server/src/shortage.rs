@@ -50,6 +50,8 @@ const fn makes_something(call: Sysno) -> bool {
             | Sysno::fcntl
             | Sysno::flock
             | Sysno::getdents64
+            | Sysno::inotify_add_watch
+            | Sysno::inotify_init1
             | Sysno::linkat
             | Sysno::listen
             | Sysno::memfd_create

@@ -8,6 +8,7 @@ use tench_linux_files::NodeId;
 use tench_linux_queues::QueueId;
 use tench_linux_sockets::SocketId;
 use tench_linux_sockets::numbers::kind;
+use tench_linux_watches::InstanceId;
 
 use crate::epoll::Epoll;
 use crate::signals::Set;
@@ -100,6 +101,8 @@ pub enum Special {
     Socket(Socket),
     /// A message queue.
     Queue(QueueId),
+    /// Watches of files.
+    Watches(InstanceId),
 }
 
 /// A socket.
@@ -157,6 +160,14 @@ impl Specials {
     pub fn queue(&self, number: u32) -> Option<QueueId> {
         match self.all.get(number as usize) {
             Some(Special::Queue(queue)) => Some(*queue),
+            _ => None,
+        }
+    }
+
+    /// Returns the watches of files that one is.
+    pub fn watches(&self, number: u32) -> Option<InstanceId> {
+        match self.all.get(number as usize) {
+            Some(Special::Watches(instance)) => Some(*instance),
             _ => None,
         }
     }

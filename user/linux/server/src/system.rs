@@ -10,6 +10,7 @@ use tench_linux_files::{Errno, Kind, NewNode, NodeId, Time, Tree};
 use tench_linux_memory::{Memory, ObjectId, Objects, Pool};
 use tench_linux_queues::Queues;
 use tench_linux_sockets::{Limits, SentFile, Sockets};
+use tench_linux_watches::Watches;
 
 use crate::calls::Notice;
 use crate::descriptors::{Description, DescriptionId, Descriptions, Descriptor, Descriptors};
@@ -97,6 +98,8 @@ pub struct System<M: Machine> {
     pub(crate) timers: TimerNames,
     /// Sockets. Files that are sent are on their way as open files.
     pub sockets: Sockets<DescriptionId>,
+    /// Watches of files.
+    pub watches: Watches<NodeId>,
     /// Message queues.
     pub queues: Queues<Option<Notice>>,
     /// Set while files are closed that were in sockets.
@@ -143,6 +146,7 @@ impl<M: Machine> System<M> {
             locks: FileLocks::default(),
             timers: TimerNames::default(),
             sockets: Sockets::new(Limits::default()),
+            watches: Watches::new(),
             queues: Queues::default(),
             settles: false,
             specials: Specials::default(),
@@ -284,6 +288,10 @@ impl<M: Machine> System<M> {
         if watchers > 0 && self.descriptions.is_last(description) {
             self.end_watching(description);
         }
+        let is_watched = !self.watches.is_empty();
+        if is_watched && self.descriptions.is_last(description) {
+            self.tell_of_closing(description);
+        }
         let Some(node) = self.descriptions.release(description) else { return self.collect_sockets(description) };
         if !self.locks.is_empty() {
             self.drop_locks(node, description);
@@ -304,6 +312,9 @@ impl<M: Machine> System<M> {
             self.end_special(number);
         }
         self.tree.release(&mut self.memory, node);
+        if is_watched {
+            self.settle_watches();
+        }
     }
 
     /// Ends something without a name that nobody has open.
@@ -313,6 +324,7 @@ impl<M: Machine> System<M> {
             Some(Special::Epoll(epoll)) => self.end_epoll(number, epoll),
             Some(Special::Socket(socket)) => self.end_socket(&socket),
             Some(Special::Queue(queue)) => self.queues.close(queue),
+            Some(Special::Watches(instance)) => self.watches.close(instance),
             Some(Special::Counter(_) | Special::Signals(_)) | None => {}
         }
     }
@@ -322,7 +334,7 @@ impl<M: Machine> System<M> {
         let closed = self.sockets.close(socket.id);
         debug_assert!(closed.is_ok(), "a socket is closed once");
         if let Some(node) = socket.node {
-            self.tree.release(&mut self.memory, node);
+            self.release_node(node);
         }
         self.settle_sockets();
     }

@@ -10,6 +10,7 @@ use core::time::Duration;
 use tench_linux_files::NodeId;
 use tench_linux_queues::QueueId;
 use tench_linux_sockets::{Event as SocketEvent, SocketId};
+use tench_linux_watches::InstanceId;
 
 use crate::descriptors::DescriptionId;
 use crate::terminals::TerminalId;
@@ -49,6 +50,8 @@ pub enum Key {
     Message(QueueId),
     /// A message queue has room.
     QueueRoom(QueueId),
+    /// Something has happened to a file that is watched.
+    Watch(InstanceId),
 }
 
 /// How a signal ends a wait.

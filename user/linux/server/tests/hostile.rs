@@ -67,7 +67,12 @@ fn argument(random: &mut Random) -> u64 {
 const LEFT_OUT: [Sysno; 2] = [Sysno::exit, Sysno::exit_group];
 
 /// Calls with much to go wrong, which are made more often.
-const PREFERRED: [Sysno; 44] = [
+const PREFERRED: [Sysno; 49] = [
+    Sysno::inotify_init1,
+    Sysno::inotify_add_watch,
+    Sysno::inotify_add_watch,
+    Sysno::inotify_add_watch,
+    Sysno::inotify_rm_watch,
     Sysno::memfd_create,
     Sysno::execveat,
     Sysno::truncate,
@@ -191,6 +196,10 @@ fn arguments(random: &mut Random, number: u64) -> [u64; 6] {
     }
     if number == Sysno::flock as u64 && random.below(8) != 0 {
         arguments[..2].copy_from_slice(&[3 + random.below(3), [1, 2, 2, 5, 6, 8][random.below(6) as usize]]);
+    }
+    if number == Sysno::inotify_add_watch as u64 && random.below(8) != 0 {
+        arguments[0] = 3 + random.below(4);
+        arguments[2] = 0xfff | [0, 0, 1 << 26, 1 << 31][random.below(4) as usize];
     }
     if number == Sysno::close as u64 && random.below(8) != 0 {
         arguments[0] = 3 + random.below(5);
@@ -397,7 +406,7 @@ fn play(seed: u64, calls: usize, counts: &mut Counts) {
 #[test]
 fn random_calls_harm_nobody_else() {
     let mut counts = Counts::default();
-    for seed in 0..250 {
+    for seed in 0..300 {
         play(seed, 2000, &mut counts);
     }
     println!("{counts:?}");

@@ -228,6 +228,34 @@ fn sockets_are_made_and_filled_until_memory_is_short() {
 }
 
 #[test]
+fn files_are_watched_until_memory_is_short_and_then_events_are_lost() {
+    let mut game = Game::new(4096);
+    let instance = game.call(Sysno::inotify_init1, &[0o4000]).unwrap().unwrap();
+    game.play.write(1, 0x20_1000, b"/tmp\0");
+    game.call(Sysno::inotify_add_watch, &[instance, 0x20_1000, 0xfff]).unwrap().unwrap();
+    let (count, error) = game.exhaust(|game, number| {
+        game.name(number);
+        game.call(Sysno::mknodat, &[0, PATH, 0o10_0644, 0])?.ok();
+        game.call(Sysno::inotify_add_watch, &[instance, PATH, 0xfff])
+    });
+    // There is no file any more, or none more can be watched.
+    assert!(matches!(error, Errno::ENOMEM | Errno::ENOENT) && count > 100, "{error} after {count}");
+    LEFT.set(Some(200_000));
+    let mut found = false;
+    for _ in 0..MEMORY / 64 {
+        game.call(Sysno::fstatat, &[0, 0x20_1000, BYTES, 0]).unwrap().unwrap();
+        game.call(Sysno::fchmodat, &[0, 0x20_1000, 0o777]).unwrap().unwrap();
+        game.call(Sysno::utimensat, &[0, 0x20_1000, 0, 0]).unwrap().unwrap();
+        game.call(Sysno::truncate, &[0x20_1000, 0]).unwrap().unwrap_err();
+        found |= game.play.instance.system.watches.bytes() > 0;
+    }
+    LEFT.set(None);
+    assert!(found);
+    game.play.check();
+    game.play.end();
+}
+
+#[test]
 fn memory_is_mapped_until_memory_is_short() {
     // Areas that differ, so that none is joined with its neighbour.
     fails(Errno::ENOMEM, 5000, |game, number| {

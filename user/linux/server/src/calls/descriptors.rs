@@ -55,6 +55,9 @@ impl<M: Machine> Caller<'_, M> {
             self.may_create(&found)?;
         }
         let node = self.system.tree.open_found(&mut self.system.memory, &found, flags, permissions)?;
+        if !self.system.watches.is_empty() {
+            self.system.tell_of_opening(&found, node, flags);
+        }
         let is_path = flags & open::PATH != 0;
         let kept = if is_path { flags } else { flags | LARGE } & !MOMENTARY;
         let description = match self.system.tree.node(node).kind {

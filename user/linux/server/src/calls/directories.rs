@@ -66,7 +66,7 @@ impl<M: Machine> Caller<'_, M> {
         }
         self.system.tree.share(node);
         let old = core::mem::replace(&mut self.process.directory, node);
-        self.system.tree.release(&mut self.system.memory, old);
+        self.system.release_node(old);
         Ok(0)
     }
 

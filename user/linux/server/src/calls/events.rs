@@ -136,6 +136,10 @@ impl<M: Machine> Caller<'_, M> {
         let (taken, key) = match self.system.specials.get(number) {
             // What a socket has received is read as a message.
             Special::Epoll(_) | Special::Socket(_) | Special::Queue(_) => return Err(Errno::EINVAL),
+            Special::Watches(instance) => {
+                let instance = *instance;
+                return self.read_watches(instance, flags, into);
+            }
             Special::Signals(set) => {
                 let set = *set;
                 return self.read_signals(set, flags, into);
@@ -185,7 +189,7 @@ impl<M: Machine> Caller<'_, M> {
                 let socket = *socket;
                 return self.send_bytes(&socket, flags, from);
             }
-            Special::Timer(_) | Special::Signals(_) | Special::Epoll(_) | Special::Queue(_) => {
+            Special::Timer(_) | Special::Signals(_) | Special::Epoll(_) | Special::Queue(_) | Special::Watches(_) => {
                 return Err(Errno::EINVAL);
             }
         };

@@ -34,6 +34,7 @@ mod time;
 mod timers;
 mod transfer;
 mod usage;
+mod watches;
 
 use tench_linux_calls::numbers::schedule;
 use tench_linux_calls::{Errno, Sysno};
@@ -81,6 +82,9 @@ impl<M: Machine> Caller<'_, M> {
     pub(crate) fn dispatch(&mut self, call: Sysno, arguments: &[u64; 6]) -> Outcome {
         // All this is compiled into one function, with a table for each subject.
         if let Some(result) = self.file_call(call, arguments) {
+            if !self.system.watches.is_empty() {
+                self.observe(call, arguments, &result);
+            }
             return result.into();
         }
         if let Some(result) = self.process_call(call, arguments) {
@@ -90,6 +94,9 @@ impl<M: Machine> Caller<'_, M> {
             return result.into();
         }
         if let Some(result) = self.path_call(call, arguments) {
+            if !self.system.watches.is_empty() {
+                self.observe(call, arguments, &result);
+            }
             return result.into();
         }
         if let Some(result) = self.socket_call(call, arguments) {
@@ -182,6 +189,9 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::timerfd_settime => self.timerfd_settime(a, b, c, d),
             Sysno::timerfd_gettime => self.timerfd_gettime(a, b),
             Sysno::signalfd4 => self.signalfd4(a, b, c, d),
+            Sysno::inotify_init1 => self.inotify_init1(a),
+            Sysno::inotify_add_watch => self.inotify_add_watch(a, b, c),
+            Sysno::inotify_rm_watch => self.inotify_rm_watch(a, b),
 
             _ => return None,
         })

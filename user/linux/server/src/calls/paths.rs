@@ -92,6 +92,9 @@ impl<M: Machine> Caller<'_, M> {
         } else {
             self.system.tree.unlink(&mut self.system.memory, &place)?;
         }
+        if !self.system.watches.is_empty() {
+            self.system.tell_of_removal(&place, flags & at::REMOVEDIR != 0);
+        }
         Ok(0)
     }
 
@@ -131,6 +134,9 @@ impl<M: Machine> Caller<'_, M> {
         let (old, new) = (self.place(old_at, old)?, self.place(new_at, new)?);
         self.may_rename(&old, &new)?;
         self.system.tree.rename(&mut self.system.memory, &old, &new, how)?;
+        if !self.system.watches.is_empty() {
+            self.system.tell_of_renaming(&old, &new, how == Rename::Exchange);
+        }
         let other = new.node.filter(|_| how == Rename::Exchange);
         let [from, to] = [old, new].map(|found| (found.node, Place { directory: found.parent, name: found.name }));
         for (node, old, new) in [(from.0, &from.1, &to.1), (other, &to.1, &from.1)] {

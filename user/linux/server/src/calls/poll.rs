@@ -105,6 +105,12 @@ impl<M: Machine> Caller<'_, M> {
                 let writable = if queues.has_room(queue) { event::WRITABLE | event::WRITABLE_TOO } else { 0 };
                 readable | writable
             }
+            Special::Watches(instance) => {
+                let instance = *instance;
+                keys.push(Key::Watch(instance));
+                let has_events = self.system.watches.has_events(instance);
+                if has_events { event::READABLE | event::READABLE_TOO } else { 0 }
+            }
             Special::Epoll(_) => {
                 keys.push(Key::Watched(number));
                 if self.has_events(number) { event::READABLE | event::READABLE_TOO } else { 0 }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tench_linux_calls::numbers::open;
-use tench_linux_files::{Errno, Kind, Last, NewNode, NodeId, Tree};
+use tench_linux_files::{Errno, Found, Kind, Last, NewNode, NodeId, Tree};
 use tench_linux_sockets::address::{UnixAddress, family_of, parse_internet};
 use tench_linux_sockets::numbers::family;
 use tench_linux_sockets::{Credentials, Refusal, SocketId, Target};
@@ -163,6 +163,9 @@ impl<M: Machine> Caller<'_, M> {
             return Err(error);
         }
         self.system.tree.share(node);
+        if !self.system.watches.is_empty() {
+            self.system.tell_of_making(&Found { node: Some(node), ..place }, false);
+        }
         *self.system.specials.get(number) = Special::Socket(Socket { node: Some(node), ..socket });
         Ok(0)
     }

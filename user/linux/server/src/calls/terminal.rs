@@ -68,7 +68,7 @@ impl<M: Machine> Caller<'_, M> {
             _ => match end {
                 Some(end) => self.control_terminal(end, command, argument),
                 None if command == command::FIONREAD => {
-                    let count = self.system.tree.pipe_mut(node).ok_or(Errno::ENOTTY)?.len();
+                    let count = self.count_readable(node)?;
                     self.write_count(argument, count)
                 }
                 None => Err(Errno::ENOTTY),
@@ -79,6 +79,16 @@ impl<M: Machine> Caller<'_, M> {
     /// Returns whether a node is a socket.
     pub(super) fn is_socket_node(&self, node: NodeId) -> bool {
         matches!(self.system.tree.node(node).kind, Kind::Special(number) if self.system.specials.is_socket(number))
+    }
+
+    /// Returns how many bytes of a pipe or of events can be read.
+    fn count_readable(&mut self, node: NodeId) -> Result<usize> {
+        if let Kind::Special(number) = self.system.tree.node(node).kind
+            && let Some(instance) = self.system.specials.watches(number)
+        {
+            return Ok(self.system.watches.readable(instance));
+        }
+        Ok(self.system.tree.pipe_mut(node).ok_or(Errno::ENOTTY)?.len())
     }
 
     /// Tells a number of bytes.

@@ -164,7 +164,7 @@ impl<M: Machine> Instance<M> {
             process.descriptors.set(number, None);
             system.close_descriptor(process.id, descriptor.description);
         }
-        system.tree.release(&mut system.memory, process.directory);
+        system.release_node(process.directory);
         system.release_space(process.space);
         system.waiters.wake(Key::Program(process.id));
         // What is left of it until its parent has learnt of its end is small.

@@ -522,6 +522,8 @@ impl Play {
         assert_eq!(system.descriptions.count(), 0, "open files");
         assert_eq!(system.terminals.count(), 0, "pseudo-terminals");
         assert!(system.waiters.is_over(), "nobody waits");
+        assert!(system.watches.is_empty() && system.watches.count() == 0, "watches");
+        assert_eq!(system.watches.bytes(), 0, "events that nobody has read");
         let users: u32 = system.tree.nodes().map(Node::users).sum();
         assert_eq!(users, 2, "only the root and the directory of slaves have users");
         let files = system.tree.nodes().filter(|node| matches!(node.kind, Kind::Regular(_))).count();
