@@ -41,7 +41,8 @@ fn a_c_compiler_takes_the_headers() {
                 "--target=aarch64-none-elf",
                 "-std=c17",
                 "-ffreestanding",
-                "-mgeneral-regs-only",
+                "-Xclang",
+                "-mlong-double-64",
                 "-Wall",
                 "-Wextra",
             ])

@@ -20,6 +20,7 @@
 #define ENOSPC 28
 #define EROFS 30
 #define EPIPE 32
+#define ERANGE 34
 #define EDEADLK 35
 #define ENOTEMPTY 39
 #define EOVERFLOW 75

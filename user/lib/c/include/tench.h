@@ -1,8 +1,9 @@
 /*
- * What a C program on Tench can call. One program is one or more C files, compiled for aarch64-none-elf without floating
- * point and linked with the runtime library; docs/manual/writing-a-program.md shows how.
+ * What a C program on Tench can call. A program is a C file, compiled for aarch64-none-elf with a long double that is a double,
+ * and linked with the runtime library; docs/manual/writing-a-program.md shows how.
  *
- * The names are those of standard C, so <errno.h>, <stdio.h>, <stdlib.h> and <string.h> beside this file include this one.
+ * The names are those of standard C, so <errno.h>, <stdio.h>, <stdlib.h> and <string.h> beside this file include this one; <math.h>,
+ * <pthread.h>, <semaphore.h>, <setjmp.h> and <time.h> are files of their own.
  */
 #ifndef TENCH_H
 #define TENCH_H
@@ -22,32 +23,17 @@
  */
 int tench_profile(const char *application);
 
-/* Output. printf knows d i u x X o c s p %, the flags - 0 + # and space, width, precision, * and the sizes
- * hh h l ll j z t. All return how many bytes there were. */
+/* Neither the library nor the compiler's run-time functions have a longer one. */
+_Static_assert(sizeof(long double) == sizeof(double), "compile with -Xclang -mlong-double-64");
+
+/* Output. printf knows d i u x X o c s p a e f g A E F G %, the flags - 0 + # and space, width, precision, * and the sizes
+ * hh h l ll j z t L. All return how many bytes there were. */
 int putchar(int character);
 int puts(const char *text);
+__attribute__((format(printf, 1, 2))) int printf(const char *format, ...);
 int vprintf(const char *format, va_list arguments);
+__attribute__((format(printf, 3, 4))) int snprintf(char *buffer, size_t size, const char *format, ...);
 int vsnprintf(char *buffer, size_t size, const char *format, va_list arguments);
-
-__attribute__((format(printf, 1, 2), unused))
-static inline int printf(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int count = vprintf(format, arguments);
-    va_end(arguments);
-    return count;
-}
-
-__attribute__((format(printf, 3, 4), unused))
-static inline int snprintf(char *buffer, size_t size, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int count = vsnprintf(buffer, size, format, arguments);
-    va_end(arguments);
-    return count;
-}
 
 /*
  * Streams. Output goes at once, a message for each call; input is read ahead. A program that writes to standard output when nobody
@@ -73,20 +59,11 @@ int fputs(const char *text, FILE *file);
 int feof(FILE *file);
 int ferror(FILE *file);
 int fflush(FILE *file); /* does nothing */
+__attribute__((format(printf, 2, 3))) int fprintf(FILE *file, const char *format, ...);
 int vfprintf(FILE *file, const char *format, va_list arguments);
 int remove(const char *path);
 int rename(const char *from, const char *to);
 int getchar(void); /* a byte, or EOF */
-
-__attribute__((format(printf, 2, 3), unused))
-static inline int fprintf(FILE *file, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int count = vfprintf(file, format, arguments);
-    va_end(arguments);
-    return count;
-}
 
 /* Why a function that says so has failed. */
 #include <errno.h>
@@ -117,6 +94,16 @@ char *strcpy(char *to, const char *from);
 char *strchr(const char *text, int character);
 long strtol(const char *text, char **end, int base);
 int atoi(const char *text);
+
+/*
+ * Floating-point numbers in text: the nearest value, decimal or hexadecimal; inf, infinity, nan and nan(LETTERS). One that is too
+ * large or too small sets errno to ERANGE. The symbols, here and in math.h, say that a program has floating point; one without
+ * is linked with a printf that does not know such values.
+ */
+double strtod(const char *text, char **end) __asm__("tench_float_strtod");
+float strtof(const char *text, char **end) __asm__("tench_float_strtof");
+long double strtold(const char *text, char **end) __asm__("tench_float_strtod");
+double atof(const char *text) __asm__("tench_float_atof");
 
 /* The process. */
 _Noreturn void exit(int code);

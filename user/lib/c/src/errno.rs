@@ -38,6 +38,8 @@ pub const ENOSPC: c_int = 28;
 pub const EROFS: c_int = 30;
 /// Nobody reads from the pipe.
 pub const EPIPE: c_int = 32;
+/// A number is too large or too small to be represented.
+pub const ERANGE: c_int = 34;
 /// The caller would wait for itself.
 pub const EDEADLK: c_int = 35;
 /// The directory is not empty.

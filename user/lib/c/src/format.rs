@@ -1,4 +1,4 @@
-//! The format language of `printf`, without floating point.
+//! The format language of `printf`. Floating-point values are written by [`float`](crate::float).
 
 /// Source of the values to be formatted.
 pub trait Values {
@@ -7,18 +7,22 @@ pub trait Values {
 
     /// Returns the next value as a string of at most `limit` bytes.
     fn string(&mut self, limit: usize) -> &[u8];
+
+    /// Writes the next value, a floating-point one, as a conversion with this letter (`aefgAEFG`) wants it. Returns
+    /// whether there are such values.
+    fn write_float(&mut self, letter: u8, how: &Conversion, out: &mut dyn FnMut(&[u8])) -> bool;
 }
 
 /// Format of one value.
 #[derive(Clone, Copy, Default)]
-struct Conversion {
-    left: bool,
-    zeros: bool,
-    plus: bool,
-    space: bool,
-    alternate: bool,
-    width: usize,
-    precision: Option<usize>,
+pub struct Conversion {
+    pub left: bool,
+    pub zeros: bool,
+    pub plus: bool,
+    pub space: bool,
+    pub alternate: bool,
+    pub width: usize,
+    pub precision: Option<usize>,
     /// Size of an integer in bytes.
     size: u32,
 }
@@ -72,7 +76,8 @@ fn parse(text: &[u8], values: &mut impl Values) -> (Conversion, usize) {
         conversion.size = match text.get(at) {
             Some(b'h') if conversion.size == 2 => 1,
             Some(b'h') => 2,
-            Some(b'l' | b'j' | b'z' | b't') => 8,
+            // A `long double` is a `double`.
+            Some(b'l' | b'j' | b'z' | b't' | b'L') => 8,
             _ => break,
         };
         at += 1;
@@ -107,13 +112,7 @@ fn convert(letter: u8, mut how: Conversion, values: &mut impl Values, out: &mut 
         }
         b'd' | b'i' => {
             let value = signed(values.word(), how.size);
-            let sign: &[u8] = match (value < 0, how.plus, how.space) {
-                (true, ..) => b"-",
-                (_, true, _) => b"+",
-                (_, _, true) => b" ",
-                _ => b"",
-            };
-            integer(how, sign, value.unsigned_abs(), 10, false, out);
+            integer(how, sign(value < 0, &how), value.unsigned_abs(), 10, false, out);
         }
         b'u' => integer(how, b"", unsigned(values.word(), how.size), 10, false, out),
         b'o' => integer(how, b"", unsigned(values.word(), how.size), 8, false, out),
@@ -127,9 +126,20 @@ fn convert(letter: u8, mut how: Conversion, values: &mut impl Values, out: &mut 
             integer(how, prefix, value, 16, letter == b'X', out);
         }
         b'p' => integer(how, b"0x", values.word(), 16, false, out),
+        b'a' | b'e'..=b'g' | b'A' | b'E'..=b'G' => return values.write_float(letter, &how, out),
         _ => return false,
     }
     true
+}
+
+/// Returns what is written before a number without its sign.
+pub const fn sign(is_negative: bool, how: &Conversion) -> &'static [u8] {
+    match (is_negative, how.plus, how.space) {
+        (true, ..) => b"-",
+        (_, true, _) => b"+",
+        (_, _, true) => b" ",
+        _ => b"",
+    }
 }
 
 fn unsigned(word: u64, size: u32) -> u64 {
@@ -189,7 +199,8 @@ fn pad(how: Conversion, prefix: &[u8], text: &[u8], out: &mut impl FnMut(&[u8]))
     }
 }
 
-fn repeat(byte: u8, mut count: usize, out: &mut impl FnMut(&[u8])) {
+/// Writes a byte several times.
+pub fn repeat(byte: u8, mut count: usize, out: &mut (impl FnMut(&[u8]) + ?Sized)) {
     let some = [byte; 16];
     while count > 0 {
         let now = count.min(some.len());
@@ -201,9 +212,11 @@ fn repeat(byte: u8, mut count: usize, out: &mut impl FnMut(&[u8])) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::float::write::write;
 
     enum Value {
         Word(u64),
+        Float(f64),
         Text(&'static [u8]),
     }
 
@@ -221,6 +234,16 @@ mod tests {
             match self.0.next() {
                 Some(Value::Text(text)) => &text[..text.len().min(limit)],
                 _ => panic!("the format takes a string that is not there"),
+            }
+        }
+
+        fn write_float(&mut self, letter: u8, how: &Conversion, out: &mut dyn FnMut(&[u8])) -> bool {
+            match self.0.next() {
+                Some(Value::Float(value)) => {
+                    write(letter, how, value, out);
+                    true
+                }
+                _ => panic!("the format takes a floating-point value that is not there"),
             }
         }
     }
@@ -287,6 +310,13 @@ mod tests {
     }
 
     #[test]
+    fn values_of_all_kinds_are_taken_in_order() {
+        let values = vec![Value::Word(1), Value::Float(2.5), Value::Text(b"x"), Value::Float(-3.0), Value::Word(4)];
+        assert_eq!(written("%d %g %s %Lf %lu", values), "1 2.5 x -3.000000 4");
+        assert_eq!(written("%*.*f|", vec![Value::Word(7), Value::Word(2), Value::Float(1.5)]), "   1.50|");
+    }
+
+    #[test]
     fn stars_take_values() {
         assert_eq!(written("%*d|", vec![Value::Word(4), Value::Word(7)]), "   7|");
         assert_eq!(written("%*d|", vec![Value::Word(-4_i64 as u64), Value::Word(7)]), "7   |");
@@ -296,7 +326,7 @@ mod tests {
 
     #[test]
     fn unknown_conversions_are_written_unchanged() {
-        assert_eq!(written("%f %5.2q", vec![]), "%f %5.2q");
+        assert_eq!(written("%y %5.2q", vec![]), "%y %5.2q");
         assert_eq!(written("at the end %", vec![]), "at the end %");
         assert_eq!(written("at the end %-5l", vec![]), "at the end %-5l");
     }

@@ -4,6 +4,7 @@
 //! start      arguments, and the call of main
 //! format     printf's format language
 //! output     printf and its relatives         arguments: a C argument list, read word by word
+//! variadic   those with variable arguments    float: floating point in printf, strtod, and math.h
 //! stdio      files and standard streams
 //! memory     malloc and its relatives         errno: why they failed
 //! text       strings
@@ -11,6 +12,7 @@
 //! emulated   thread-local variables
 //! errno      error numbers                    time: points in time in C's form
 //! profile    memory requests of studied applications
+//! jump       setjmp and longjmp
 //! call       requests to servers, for the headers of interfaces
 //! ```
 //! The functions have the names of standard C on the target alone; on the host they would replace the real ones.
@@ -27,7 +29,10 @@ mod arguments;
 mod call;
 mod emulated;
 mod errno;
+mod float;
 mod format;
+#[cfg(target_os = "none")]
+mod jump;
 mod memory;
 mod output;
 mod profile;
@@ -37,3 +42,5 @@ mod start;
 mod stdio;
 mod text;
 mod time;
+#[cfg(target_os = "none")]
+mod variadic;

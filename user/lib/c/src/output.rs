@@ -34,7 +34,7 @@ unsafe extern "C" fn puts(text: *const c_char) -> c_int {
 /// # Safety
 /// `text` must be a string, and the arguments are those that it takes.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
-unsafe extern "C" fn vprintf(text: *const c_char, list: &mut VaList) -> c_int {
+pub unsafe extern "C" fn vprintf(text: *const c_char, list: &mut VaList) -> c_int {
     // SAFETY: the caller guarantees that it is a string.
     let text = unsafe { bytes(text, usize::MAX) };
     // SAFETY: the caller guarantees that the arguments fit.
@@ -54,7 +54,7 @@ unsafe extern "C" fn vprintf(text: *const c_char, list: &mut VaList) -> c_int {
 /// # Safety
 /// `size` is 0 or `buffer` has room for `size` bytes; the rest as for `vprintf`.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
-unsafe extern "C" fn vsnprintf(buffer: *mut c_char, size: usize, text: *const c_char, list: &mut VaList) -> c_int {
+pub unsafe extern "C" fn vsnprintf(buffer: *mut c_char, size: usize, text: *const c_char, list: &mut VaList) -> c_int {
     // SAFETY: the caller guarantees that it is a string.
     let text = unsafe { bytes(text, usize::MAX) };
     // SAFETY: the caller guarantees that the arguments fit.

@@ -362,7 +362,7 @@ extern "C" fn fflush(_: *mut File) -> c_int {
 /// # Safety
 /// `text` must be a string, and the arguments are those that it takes; the rest as for `with`.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
-unsafe extern "C" fn vfprintf(file: *mut File, text: *const c_char, list: &mut VaList) -> c_int {
+pub unsafe extern "C" fn vfprintf(file: *mut File, text: *const c_char, list: &mut VaList) -> c_int {
     // SAFETY: the caller guarantees that it is a string.
     let text = unsafe { bytes(text, usize::MAX) };
     // SAFETY: the caller guarantees that the arguments fit.
