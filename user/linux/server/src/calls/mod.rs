@@ -61,7 +61,6 @@ const fn is_dispensable(number: Sysno) -> bool {
             | Sysno::membarrier
             | Sysno::futex_waitv
             | Sysno::mincore
-            | Sysno::copy_file_range
     )
 }
 
