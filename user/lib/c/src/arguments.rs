@@ -15,7 +15,7 @@ const FLOAT: c_int = 16;
 pub struct VaList {
     stack: *const u64,
     top: *const u8,
-    /// Null if they were not saved: [`variadic`](crate::variadic) leaves them in the registers.
+    /// Null if they were not saved: `variadic.rs` leaves them in the registers.
     float_top: *const u8,
     /// Negated number of bytes of saved registers that are left.
     offset: c_int,

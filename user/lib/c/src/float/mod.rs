@@ -1,7 +1,7 @@
 //! Floating point.
 //!
 //! Rust passes a floating-point value in a general register, because Tench's programs in Rust do not use the unit; C
-//! passes it in `d0` to `d7`. So what C calls here is a few instructions that move the values ([`entry`]), and the rest
+//! passes it in `d0` to `d7`. So what C calls here is a few instructions that move the values (`entry.rs`), and the rest
 //! is Rust.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! math    what C calls of math.h            read    floating point in strtod
 //! ```
 //! A program that does not compute with floating-point values does without the formatting of them, which is longer than
-//! the rest of `printf`: the host tool, which sees whether the program has such instructions, links it or [`none`].
+//! the rest of `printf`: the host tool, which sees whether the program has such instructions, links `some` or `none`.
 
 #[cfg(target_os = "none")]
 mod entry;
