@@ -10,7 +10,7 @@ enum {
 };
 static const number ONESHOT = 0x80000000;
 enum { NONBLOCK = 04000, CLOEXEC = 02000000, PATH_ONLY = 010000000, FIONREAD = 0x541b, REMOVEDIR = 0x200, EMPTY_PATH = 0x1000 };
-enum { FIFO = 010000, MOST = 16384 };
+enum { FIFO = 010000, MOST = 16384, COPY_FILE_RANGE = 285 };
 enum {
     INOTIFY_INIT1 = 26, INOTIFY_ADD_WATCH = 27, INOTIFY_RM_WATCH = 28, TRUNCATE = 45, FCHMODAT = 53, FCHOWNAT = 54,
     UTIMENSAT = 88, SOCKET = 198, BIND = 200, RENAMEAT2 = 276,
@@ -184,6 +184,15 @@ static void files(void) {
     call(LSEEK, file, 0, 0, 0, 0, 0);
     call(SENDFILE, to, file, 0, 5, 0, 0);
     show_events("copied");
+    number beside = open("/tmp/d/beside", RDWR | CREAT), at = 0;
+    show_events("another one");
+    call(COPY_FILE_RANGE, file, (number)&at, beside, 0, 5, 0);
+    show_events("copied from one to the other");
+    at = 0;
+    call(SENDFILE, beside, file, (number)&at, 5, 0, 0);
+    show_events("sent from one to the other");
+    close(beside), unlink("/tmp/d/beside", 0);
+    show_events("closed and unlinked");
     call(LINKAT, AT_FDCWD, (number)"/tmp/d/new", AT_FDCWD, (number)"/tmp/d/two", 0, 0);
     show_events("linked");
     close(open("/tmp/d/two", RDONLY));

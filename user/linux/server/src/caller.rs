@@ -128,7 +128,7 @@ impl<M: Machine> Caller<'_, M> {
             // However the call is over: its descriptor may have been closed meanwhile.
             self.system.locks.end_wait(thread.id);
             if let Some(waiting) = thread.waiting.take() {
-                self.system.terminals.end_reads(thread.id, &waiting);
+                self.system.terminals.end_reads(thread.id, &waiting.keys);
             }
         }
     }
@@ -187,9 +187,17 @@ impl<M: Machine> Caller<'_, M> {
     /// Lets the call wait until something happens, at the longest until a time: it is made again then. Returns what the
     /// call is to return. What it has done so far stays known.
     pub(crate) fn wait(&mut self, keys: &[Key], deadline: Option<Duration>, interruption: Interruption) -> Errno {
-        let place = &mut self.process.thread_mut().waiting;
-        let (done, time_left, opening, is_by_date) = place
-            .take()
+        let thread = self.process.thread_mut();
+        let (id, place) = (thread.id, &mut thread.waiting);
+        let before = place.take();
+        if let Some(before) = &before
+            && before.keys != keys
+        {
+            // Its descriptor may have another file by now.
+            let left: Vec<Key> = before.keys.iter().filter(|key| !keys.contains(key)).copied().collect();
+            self.system.terminals.end_reads(id, &left);
+        }
+        let (done, time_left, opening, is_by_date) = before
             .map_or((0, 0, None, false), |before| (before.done, before.time_left, before.opening, before.is_by_date));
         let mut keys = keys.to_vec();
         keys.sort_unstable();

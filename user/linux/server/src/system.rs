@@ -371,7 +371,7 @@ impl<M: Machine> System<M> {
         let file = |right| {
             let description: &Description = descriptions.find(right);
             let socket = match tree.node(description.node).kind {
-                Kind::Special(number) => specials.socket(number),
+                Kind::Special(number) if !description.is_path() => specials.socket(number),
                 _ => None,
             };
             SentFile { users: description.users(), socket }
@@ -478,7 +478,7 @@ impl<M: Machine> System<M> {
     pub(crate) fn cancel(&mut self, thread: u32, waiting: &Waiting) {
         self.futexes.remove(thread);
         self.locks.end_wait(thread);
-        self.terminals.end_reads(thread, waiting);
+        self.terminals.end_reads(thread, &waiting.keys);
         if let Some((description, _)) = waiting.opening {
             self.close(description);
         }

@@ -115,6 +115,12 @@ impl Terminal {
         self.begun.as_ref().is_some_and(|begun| begun.thread == thread)
     }
 
+    /// Ends the read of a thread that has read nothing yet. Returns whether there was one.
+    pub fn let_others_read(&mut self, thread: u32) -> bool {
+        let is_meant = |begun: &mut Begun| begun.thread == thread && begun.reading.taken().is_empty();
+        self.begun.take_if(is_meant).is_some()
+    }
+
     /// Ends the read of a thread. Returns what it has read, if it has read something.
     pub fn end_read(&mut self, thread: u32, ending: Ending) -> Option<Vec<u8>> {
         let begun = self.begun.take_if(|begun| begun.thread == thread)?;

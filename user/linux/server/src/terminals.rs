@@ -20,7 +20,7 @@ use tench_linux_terminal::{Ending, Modes, Terminal as Discipline, WindowSize};
 use crate::descriptors::DescriptionId;
 use crate::devices;
 use crate::terminal::Terminal;
-use crate::waiting::{Key, Waiting};
+use crate::waiting::Key;
 use crate::{Machine, System};
 
 /// Number of bytes that wait for whoever reads the master at most: as many as Linux's buffer holds.
@@ -175,9 +175,9 @@ impl Terminals {
         self.pairs.get_mut(&number).map(|pair| &mut **pair).ok_or(Errno::EIO)
     }
 
-    /// Ends what a thread's wait has begun to read.
-    pub fn end_reads(&mut self, thread: u32, waiting: &Waiting) {
-        for key in &waiting.keys {
+    /// Ends what a thread's wait for some things has begun to read.
+    pub fn end_reads(&mut self, thread: u32, keys: &[Key]) {
+        for key in keys {
             if let Key::Terminal(id) = *key
                 && let Ok(terminal) = self.terminal(id)
             {
@@ -307,6 +307,19 @@ impl<M: Machine> System<M> {
         }
     }
 
+    /// Lets others read what a thread waits to read, and of which it has got nothing: its process stops, or is in the
+    /// background. Its call is made again later.
+    pub(crate) fn let_others_read(&mut self, thread: u32, keys: &[Key]) {
+        for key in keys {
+            if let Key::Terminal(id) = *key
+                && let Ok(terminal) = self.terminals.terminal(id)
+                && terminal.let_others_read(thread)
+            {
+                self.waiters.wake(*key);
+            }
+        }
+    }
+
     /// Lets what has been written to a terminal, and its echo, be seen: on the console, or at the master.
     ///
     /// # Errors
@@ -315,6 +328,7 @@ impl<M: Machine> System<M> {
         let TerminalId::Slave(number) = id else { return self.show_console() };
         if self.terminals.pair(number)?.move_output() {
             self.waiters.wake(Key::Master(number));
+            self.waiters.wake(Key::TerminalOutput(id));
         }
         Ok(())
     }
@@ -365,8 +379,13 @@ impl<M: Machine> System<M> {
         let pair = self.terminals.pair(number)?;
         let count = pair.terminal.discipline.input(bytes);
         pair.lacked_room = pair.terminal.discipline.input_room() == 0;
+        let is_writable = pair.terminal.discipline.readiness().is_writable;
         if pair.terminal.may_be_read() {
             self.waiters.wake(Key::Terminal(TerminalId::Slave(number)));
+        }
+        // What was typed may have let output go on.
+        if is_writable {
+            self.waiters.wake(Key::TerminalOutput(TerminalId::Slave(number)));
         }
         Ok(count)
     }

@@ -155,6 +155,88 @@ fn a_hang_up_reaches_the_session() {
     game.0.end();
 }
 
+#[test]
+fn output_that_goes_on_lets_its_writer_go_on() {
+    let mut game = Game::new();
+    let master = game.open_master(1) as u64;
+    let slave = game.open(1, "/dev/pts/0", RDWR | NOCTTY).unwrap() as u64;
+    let writer = game.call(1, Sysno::clone, &[17]).unwrap() as u32;
+    let keys = |game: &mut Game, keys: &[u8]| {
+        game.0.write(1, BYTES, keys);
+        assert_eq!(game.call(1, Sysno::write, &[master, BYTES, keys.len() as u64]), Some(keys.len() as i64));
+    };
+    keys(&mut game, b"\x13");
+    while game.call(writer, Sysno::write, &[slave, BYTES, 200]).is_some() {}
+    keys(&mut game, b"\x11");
+    assert_eq!(game.0.doing(writer), Some(Doing::Runs), "there is room again");
+    game.0.check();
+    game.0.end();
+}
+
+#[test]
+fn a_reader_that_stops_leaves_the_terminal_to_others() {
+    let mut game = Game::new();
+    let master = game.open_master(1) as u64;
+    let slave = game.open(1, "/dev/pts/0", RDWR | NOCTTY).unwrap() as u64;
+    let reader = game.call(1, Sysno::clone, &[17]).unwrap() as u32;
+    let other = game.call(1, Sysno::clone, &[17]).unwrap() as u32;
+    assert_eq!(game.call(reader, Sysno::read, &[slave, BYTES, 10]), None);
+    assert_eq!(game.call(other, Sysno::read, &[slave, BYTES, 10]), None);
+    assert_eq!(game.call(1, Sysno::kill, &[reader.into(), 19]), Some(0));
+    game.0.write(1, BYTES, b"one\n");
+    game.call(1, Sysno::write, &[master, BYTES, 4]);
+    assert_eq!(game.0.doing(other), Some(Doing::Runs), "it has read");
+    assert_eq!(game.call(1, Sysno::kill, &[reader.into(), 18]), Some(0));
+    game.call(1, Sysno::write, &[master, BYTES, 4]);
+    assert_eq!(game.0.doing(reader), Some(Doing::Runs), "it goes on reading");
+    game.0.check();
+    game.0.end();
+}
+
+#[test]
+fn a_read_that_got_another_terminal_leaves_the_first_to_others() {
+    let mut game = Game::new();
+    let masters = [0; 2].map(|_| game.open_master(1) as u64);
+    let slaves = ["/dev/pts/0", "/dev/pts/1"].map(|path| game.open(1, path, RDWR | NOCTTY).unwrap() as u64);
+    let first = game.call(1, Sysno::dup, &[slaves[0]]).unwrap() as u64;
+    let thread = game.call(1, Sysno::clone, &[0x1_0f00]).unwrap() as u32;
+    assert_eq!(game.call(thread, Sysno::read, &[slaves[0], BYTES, 10]), None);
+    game.call(1, Sysno::dup3, &[slaves[1], slaves[0], 0]);
+    game.0.write(1, BYTES, b"one\n");
+    game.call(1, Sysno::write, &[masters[0], BYTES, 4]);
+    assert_eq!(game.0.doing(thread), Some(Doing::Waits), "it reads from the second one");
+    assert_eq!(game.call(1, Sysno::read, &[first, BYTES, 10]), Some(4));
+    game.call(1, Sysno::write, &[masters[1], BYTES, 4]);
+    assert_eq!(game.0.doing(thread), Some(Doing::Runs));
+    game.0.check();
+    game.0.end();
+}
+
+#[test]
+fn only_the_system_makes_slaves() {
+    const STREAM: u64 = 1;
+    let mut game = Game::new();
+    let socket = game.call(1, Sysno::socket, &[1, STREAM, 0]).unwrap() as u64;
+    game.0.write(1, RECORD, b"\x01\0/dev/pts/0");
+    assert_eq!(game.call(1, Sysno::bind, &[socket, RECORD, 12]), Some(-1));
+    assert!(game.open_master(1) >= 0);
+    game.0.end();
+}
+
+#[test]
+fn without_a_number_nothing_is_opened() {
+    const TRUNC: u64 = 0o1000;
+    let mut game = Game::new();
+    let file = game.open(1, "/tmp/file", RDWR | 0o100).unwrap() as u64;
+    assert_eq!(game.call(1, Sysno::pwrite64, &[file, BYTES, 5, 0]), Some(5));
+    game.0.put(1, RECORD, &[file + 1, 4000]);
+    assert_eq!(game.call(1, Sysno::prlimit64, &[0, 7, RECORD, 0]), Some(0));
+    assert_eq!(game.open(1, "/tmp/file", RDWR | TRUNC), Some(-24));
+    assert_eq!(game.open(1, "/dev/ptmx", RDWR), Some(-24));
+    assert_eq!((game.pairs(), game.call(1, Sysno::pread64, &[file, BYTES, 9, 0])), (0, Some(5)));
+    game.0.end();
+}
+
 /// Returns a call about terminals.
 fn call(game: &mut Game, id: u32, random: &mut Random) -> (Sysno, [u64; 6]) {
     let file = 3 + random.below(12);

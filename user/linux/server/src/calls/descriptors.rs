@@ -48,6 +48,8 @@ impl<M: Machine> Caller<'_, M> {
             self.system.update_time();
         }
         let (from, path) = self.path(directory, path)?;
+        // Without a number, nothing is made or cut off.
+        self.process.descriptors.free(0)?;
         let permissions = mode as u32 & 0o7777 & !self.process.mask;
         let places = (tench_linux_files::Tree::ROOT, from);
         let found = self.system.tree.walk_to_open(&self.view(), places, &path, flags)?;

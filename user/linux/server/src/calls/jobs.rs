@@ -48,6 +48,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EIO);
         }
         self.signal_group(self.process.group, signal);
+        self.system.let_others_read(self.process.thread().id, &[Key::Terminal(id)]);
         Err(self.wait(&[Key::Terminal(id)], None, Interruption::Restartable))
     }
 

@@ -26,7 +26,7 @@ fn signal(number: u64) -> Result<u32> {
 /// Returns whether nothing happens to a process at a signal: it is the first one, is `init` to the sender, and does not
 /// handle the signal.
 fn is_spared<M: Machine>(process: &Process<M>, signal: u32, is_init: bool) -> bool {
-    is_init && process.id == FIRST && process.signals.action(signal).handler() == 0
+    is_init && process.id == FIRST && signal != number::CONT && process.signals.action(signal).handler() == 0
 }
 
 impl<M: Machine> Caller<'_, M> {

@@ -151,6 +151,7 @@ impl<M: Machine> Caller<'_, M> {
         if place.entry()?.is_some() {
             return Err(Errno::EADDRINUSE);
         }
+        self.may_make(&place)?;
         if socket.node.is_some() {
             return Err(Errno::EINVAL);
         }
@@ -160,6 +161,9 @@ impl<M: Machine> Caller<'_, M> {
         if let Err(error) = self.system.sockets.bind_node(socket.id, Tree::number(node), path) {
             let removed = self.system.tree.unlink(&mut self.system.memory, &place);
             debug_assert!(removed.is_ok(), "it has just been made");
+            if !self.system.watches.is_empty() {
+                self.system.settle_watches();
+            }
             return Err(error);
         }
         self.system.tree.share(node);

@@ -104,6 +104,10 @@ impl<M: Machine> Caller<'_, M> {
                 self.observe_transfer(a, watch::MODIFY);
                 self.observe_transfer(b, watch::ACCESS);
             }
+            Sysno::copy_file_range if count > 0 => {
+                self.observe_transfer(a, watch::ACCESS);
+                self.observe_transfer(c, watch::MODIFY);
+            }
             Sysno::ftruncate | Sysno::fallocate => self.observe_descriptor(a, watch::MODIFY),
             Sysno::truncate => self.observe_path(HERE, a, 0, watch::MODIFY),
             Sysno::fchmod => self.observe_descriptor(a, watch::ATTRIB),

@@ -222,6 +222,11 @@ impl<M: Machine> Instance<M> {
             hardware.stop(&mut thread.machine);
             thread.stopped_at = Some(hardware.registers(&thread.machine));
         }
+        for thread in &process.threads {
+            if let Some(waiting) = &thread.waiting {
+                self.system.let_others_read(thread.id, &waiting.keys);
+            }
+        }
         process.is_stopped = true;
         process.is_continued = false;
         process.news = Some(News::Stopped(signal));
