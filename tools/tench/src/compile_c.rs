@@ -155,7 +155,8 @@ fn has_float(file: &[u8], source: &Path) -> Result<bool> {
 /// values.
 fn foreign(name: &str) -> Option<&'static str> {
     let is_math = |name: &str| MATH.contains(&name);
-    if is_math(name) || name.strip_suffix(['f', 'l']).is_some_and(is_math) {
+    let plain = name.strip_suffix("_r").unwrap_or(name);
+    if ["", "f", "l", "f16", "f128"].iter().any(|kind| plain.strip_suffix(kind).is_some_and(is_math)) {
         return Some("include <math.h>, and call the function without `__builtin_`");
     }
     let name = name.strip_prefix("__")?;
@@ -257,7 +258,20 @@ mod tests {
     #[test]
     fn functions_that_pass_values_elsewhere_are_refused() {
         let help = |name| foreign(name).unwrap_or_default();
-        for name in ["sin", "sinf", "fmod", "erf", "erff", "modf", "modff", "powl"] {
+        for name in [
+            "sin",
+            "sinf",
+            "fmod",
+            "erf",
+            "erff",
+            "modf",
+            "modff",
+            "powl",
+            "lgamma_r",
+            "lgammaf_r",
+            "floorf16",
+            "fmodf128",
+        ] {
             assert!(help(name).contains("<math.h>"), "{name}");
         }
         assert!(help("__floattidf").contains("at most 64 bits") && help("__fixunssfti").contains("at most 64 bits"));

@@ -14,7 +14,7 @@ pub struct Capabilities {
     pub effective: u64,
     /// Those that can be made to count.
     pub permitted: u64,
-    /// Those that a program may get that the thread runs.
+    /// Those that a program run by the thread may get.
     pub inheritable: u64,
 }
 

@@ -216,7 +216,7 @@ impl Threads {
         self.note_wait(thread);
     }
 
-    /// Notes that a thread begins or ends a wait: it has kept nobody waiting.
+    /// Notes that a thread begins or ends a wait, so that it need not yet give way to those that it wakes.
     fn note_wait(&mut self, thread: &Thread) {
         if self.waker.0 == thread.endpoint.address() {
             self.waker.1 = Instant::now().ticks();

@@ -1,7 +1,7 @@
 //! A thread that tells the personality when a time has come.
 //!
-//! A call takes the kernel's short path only to a thread that receives without a time limit. So whenever a second
-//! message comes before a time for which the personality waits, this thread waits for that time instead, and signals.
+//! A call takes the kernel's fast path only to a thread that receives without a time limit. So when two messages in a
+//! row arrive before the same deadline, this thread waits for that deadline instead, and signals when it has come.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};

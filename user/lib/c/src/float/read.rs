@@ -3,7 +3,7 @@
 
 /// A type of floating-point values.
 pub trait Real: Copy + PartialEq + core::str::FromStr + core::ops::Neg<Output = Self> {
-    /// Nothing.
+    /// The value 0.
     const ZERO: Self;
     /// More than all others.
     const INFINITY: Self;

@@ -23,8 +23,8 @@ fn signal(number: u64) -> Result<u32> {
     if number as usize > SIGNALS { Err(Errno::EINVAL) } else { Ok(number) }
 }
 
-/// Returns whether nothing happens to a process at a signal: it is the first one, is `init` to the sender, and does not
-/// handle the signal.
+/// Returns whether a signal has no effect on a process: it is the first process, acts as `init` for the sender, and does
+/// not handle the signal.
 fn is_spared<M: Machine>(process: &Process<M>, signal: u32, is_init: bool) -> bool {
     is_init && process.id == FIRST && signal != number::CONT && process.signals.action(signal).handler() == 0
 }
@@ -50,8 +50,8 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Returns whether the first process is to the caller what `init` is on Linux, which no signal ends: to orphans and
-    /// their children, of which many signal their parent without asking who that is by now.
+    /// Returns whether the first process acts as `init` for the caller, which no signal ends: for orphans and their
+    /// descendants, many of which signal their parent without checking that it is still the same process.
     fn sees_init(&self) -> bool {
         let mut ancestor = &*self.process;
         while ancestor.parent > FIRST

@@ -100,14 +100,8 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::write | Sysno::pwrite64 | Sysno::writev | Sysno::pwritev | Sysno::pwritev2 => {
                 self.observe_transfer(a, watch::MODIFY);
             }
-            Sysno::sendfile if count > 0 => {
-                self.observe_transfer(a, watch::MODIFY);
-                self.observe_transfer(b, watch::ACCESS);
-            }
-            Sysno::copy_file_range if count > 0 => {
-                self.observe_transfer(a, watch::ACCESS);
-                self.observe_transfer(c, watch::MODIFY);
-            }
+            Sysno::sendfile if count > 0 => self.observe_copy(b, a),
+            Sysno::copy_file_range if count > 0 => self.observe_copy(a, c),
             Sysno::ftruncate | Sysno::fallocate => self.observe_descriptor(a, watch::MODIFY),
             Sysno::truncate => self.observe_path(HERE, a, 0, watch::MODIFY),
             Sysno::fchmod => self.observe_descriptor(a, watch::ATTRIB),
@@ -148,6 +142,13 @@ impl<M: Machine> Caller<'_, M> {
         if !matches!(self.system.tree.node(node).kind, Kind::Fifo(_) | Kind::Special(_)) {
             self.observe_descriptor(descriptor, mask);
         }
+    }
+
+    /// Tells that bytes of one file were copied to another. As on Linux, it is said twice that the other was written.
+    fn observe_copy(&mut self, from: u64, to: u64) {
+        self.observe_transfer(to, watch::MODIFY);
+        self.observe_transfer(from, watch::ACCESS);
+        self.observe_transfer(to, watch::MODIFY);
     }
 
     /// Tells what has happened to an open file.
