@@ -1,8 +1,8 @@
 //! Floating point.
 //!
 //! Rust passes a floating-point value in a general register, because Tench's programs in Rust do not use the unit; C
-//! passes it in `d0` to `d7`. So what C calls here is a few instructions that move the values (`entry.rs`), and the rest
-//! is Rust.
+//! passes it in `d0` to `d7`. So what C calls here is a few instructions that move the values (`entry.rs`), and the
+//! rest is Rust.
 //!
 //! ```text
 //! entry   what C calls, but for math.h      write   floating point in printf

@@ -23,8 +23,8 @@ fn signal(number: u64) -> Result<u32> {
     if number as usize > SIGNALS { Err(Errno::EINVAL) } else { Ok(number) }
 }
 
-/// Returns whether a signal has no effect on a process: it is the first process, acts as `init` for the sender, and does
-/// not handle the signal.
+/// Returns whether a signal has no effect on a process: it is the first process, acts as `init` for the sender, and
+/// does not handle the signal.
 fn is_spared<M: Machine>(process: &Process<M>, signal: u32, is_init: bool) -> bool {
     is_init && process.id == FIRST && signal != number::CONT && process.signals.action(signal).handler() == 0
 }
