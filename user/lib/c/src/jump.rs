@@ -1,7 +1,7 @@
 //! `setjmp` and `longjmp`.
 //!
-//! What a function must preserve for its caller is what a jump restores: `x19` to `x30`, the stack pointer, and the
-//! lower halves of `v8` to `v15`. The header's `jmp_buf` has a word for each, with the stack pointer in the place 12.
+//! A jump restores the registers that a function must preserve for its caller: `x19` to `x30`, the stack pointer, and
+//! the lower halves of `v8` to `v15`. The header's `jmp_buf` has a word for each, with the stack pointer at index 12.
 
 use core::ffi::c_int;
 

@@ -4,8 +4,8 @@
 //!   processes of a session ── /dev/pts/N ── slave: line discipline ── master ── the program that opened /dev/ptmx
 //!                                                     └─ output ──▶ arrived ──▶ read
 //! ```
-//! What processes write moves to where the master is read ([`Pair`]) as long as there is room, so that discarding
-//! output does not reach it there: with Linux, the master has a buffer of its own, too. A pair exists until both sides
+//! Output moves to where the master is read ([`Pair`]) as long as there is room, so that discarding output does not
+//! reach it there: with Linux, the master has a buffer of its own, too. A pair exists until both sides
 //! are closed. When the master is, the slave hangs up; the signals for that follow at the end of the call, by
 //! [`HangUp`], since whoever closes a file knows no processes.
 

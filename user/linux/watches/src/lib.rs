@@ -7,7 +7,7 @@
 //!                             that want the event      merged with the last, at most 16384
 //! ```
 //!
-//! Nothing here waits, or knows paths, descriptors or processes. The caller has these tasks:
+//! The crate does not wait, and knows no paths, descriptors and processes. The caller has these tasks:
 //!
 //! - It tells each event of a file with a name in a directory twice: of the directory, with the name, and then of the
 //!   file. Files have names of a type `F`, which no other file has as long as one is watched.
