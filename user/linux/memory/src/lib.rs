@@ -42,7 +42,7 @@ pub use hardware::{Hardware, Place, Rights};
 pub use objects::{Object, ObjectId, Objects};
 pub use pool::{Page, Pool};
 use slab::Slab;
-pub use space::{Access, Denied, Kind, MAX_AREAS, MapRequest, Move, Placement, Resident, Space, Usage};
+pub use space::{Access, Allowance, Denied, Kind, MAX_AREAS, MapRequest, Move, Placement, Resident, Space, Usage};
 pub use tench_linux_calls::Errno;
 
 /// Size of a page in bytes.

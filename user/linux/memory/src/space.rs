@@ -1,6 +1,7 @@
 //! The address space of a process.
 
 mod access;
+mod allowance;
 mod check;
 mod remap;
 mod transfer;
@@ -107,9 +108,28 @@ pub struct MapRequest {
 /// The most areas of a process: what Linux allows without being told otherwise.
 pub const MAX_AREAS: usize = 65_530;
 
+/// How long the areas of a process may be, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// All together.
+    pub all: u64,
+    /// Those together that are private and can be written, but do not grow.
+    pub data: u64,
+    /// Each that grows downwards.
+    pub stack: u64,
+}
+
+impl Default for Allowance {
+    fn default() -> Allowance {
+        Allowance { all: u64::MAX, data: u64::MAX, stack: 8 << 20 }
+    }
+}
+
 /// The address space of a process.
 #[derive(Debug)]
 pub struct Space<H: Hardware> {
+    /// How long areas may be that are made or grow from now on.
+    pub allowance: Allowance,
     areas: Areas,
     /// The tables, by their first addresses.
     tables: BTreeMap<u64, Table<H::Table>>,
@@ -134,7 +154,8 @@ impl<H: Hardware> Space<H> {
     /// `ENOMEM`
     pub fn new(memory: &mut Memory<H>, limits: Range<u64>, arena: Range<u64>) -> Result<Space<H>, Errno> {
         let root = memory.hardware.make_root()?;
-        Ok(Space { areas: Areas::new(), tables: BTreeMap::new(), root, limits, full_from: arena.end, arena })
+        let (areas, tables, allowance) = (Areas::new(), BTreeMap::new(), Allowance::default());
+        Ok(Space { allowance, areas, tables, root, limits, full_from: arena.end, arena })
     }
 
     /// Returns the areas.
@@ -168,8 +189,8 @@ impl<H: Hardware> Space<H> {
     ///
     /// # Errors
     /// - `EINVAL`: a fixed address is not that of a page, or the length is 0.
-    /// - `ENOMEM`: there is no room, there are [as many areas as may be](MAX_AREAS), or a fixed address is not one that
-    ///   a process may use.
+    /// - `ENOMEM`: there is no room, there are [as many areas as may be](MAX_AREAS), they would be longer than
+    ///   [allowed](Self::allowance), or a fixed address is not one that a process may use.
     /// - `EEXIST`: something is at the address that must be free.
     pub fn map(&mut self, memory: &mut Memory<H>, request: &MapRequest) -> Result<u64, Errno> {
         let length = round_up(request.length).ok_or(Errno::ENOMEM)?;
@@ -180,18 +201,25 @@ impl<H: Hardware> Space<H> {
             return Err(Errno::ENOMEM);
         }
         let start = self.place(request.placement, length)?;
-        let range = start..start + length;
+        let MapRequest { rights, allowed, shared, backing, grows, .. } = *request;
+        let area = Area { end: start + length, rights, allowed, shared, backing, grows };
+        self.check_allowance(start..area.end, &area)?;
+        self.put(memory, start, area);
+        Ok(start)
+    }
+
+    /// Makes an area at an address, in place of what is there.
+    fn put(&mut self, memory: &mut Memory<H>, start: u64, area: Area) {
+        let range = start..area.end;
         self.remove(memory, range.clone());
-        if let Backing::Object(id, _) = request.backing {
+        if let Backing::Object(id, _) = area.backing {
             memory.objects.share(id);
         }
-        let MapRequest { rights, allowed, shared, backing, grows, .. } = *request;
-        self.areas.insert(start, Area { end: range.end, rights, allowed, shared, backing, grows });
+        self.areas.insert(start, area);
         while let Some((start, _)) = self.areas.at(self.full_from.wrapping_sub(1)) {
             self.full_from = start;
         }
         self.join(memory, range);
-        Ok(start)
     }
 
     /// Returns the address for an area of this length.
@@ -385,7 +413,8 @@ impl<H: Hardware> Space<H> {
         memory.check_room(self.areas.count().saturating_mul(AREA_SIZE))?;
         let root = memory.hardware.make_root()?;
         let (limits, arena, full_from) = (self.limits.clone(), self.arena.clone(), self.full_from);
-        let mut child = Space { areas: self.areas.clone(), tables: BTreeMap::new(), root, limits, arena, full_from };
+        let (areas, tables, allowance) = (self.areas.clone(), BTreeMap::new(), self.allowance);
+        let mut child = Space { allowance, areas, tables, root, limits, arena, full_from };
         for (_, area) in child.areas.iter() {
             if let Backing::Object(id, _) = area.backing {
                 memory.objects.share(id);

@@ -184,6 +184,7 @@ impl<M: Machine> Instance<M> {
                 Alarm::Signal => self.sound(whose, now),
                 Alarm::Timer => self.system.pass_timer(whose, now),
                 Alarm::SignalTimer => self.sound_timer(whose, now),
+                Alarm::Look => self.look(whose),
             }
         }
         self.settle();
@@ -195,6 +196,14 @@ impl<M: Machine> Instance<M> {
         if let Some(process) = self.processes.get(process) {
             self.system.sound_timer(process, id, now);
         }
+    }
+
+    /// Looks at the timers of a process that count how long it runs.
+    fn look(&mut self, id: u32) {
+        let Some(mut process) = self.processes.take(id) else { return };
+        process.running.look = None;
+        self.system.look(&mut process, &self.processes);
+        self.processes.put(process);
     }
 
     /// Returns how the first process has ended, with its last fault if that has ended it. All others have ended, too.

@@ -14,9 +14,11 @@ use tench_linux_files::{NodeId, Time, Tree};
 use crate::Machine;
 use crate::descriptors::Descriptors;
 use crate::exec::Layout;
+use crate::limits::Limits;
+use crate::running::{RunningClock, RunningTimers};
 use crate::signals::{Info, Signals};
 use crate::spaces::SpaceId;
-use crate::specials;
+use crate::specials::{self, SHORTEST};
 use crate::terminals::TerminalId;
 use crate::thread::{State, Thread};
 
@@ -57,12 +59,26 @@ pub struct Timer {
     pub interval: Duration,
 }
 
+impl Timer {
+    /// Returns when the process gets the next signal, now that it gets one.
+    pub(crate) fn after(self, now: Duration) -> Option<Timer> {
+        (!self.interval.is_zero()).then(|| {
+            // Times that have passed meanwhile do not come later.
+            let missed = (now.saturating_sub(self.deadline).as_nanos() / self.interval.as_nanos()) as u32;
+            let next = self.deadline + self.interval * missed.saturating_add(1);
+            Timer { deadline: next.max(now + SHORTEST), ..self }
+        })
+    }
+}
+
 /// A timer that sends the process a signal.
 #[derive(Clone, Copy, Debug)]
 pub struct SignalTimer {
     /// Number of the timer among those of all processes.
     pub name: u32,
-    /// When it is due.
+    /// What it counts, if that is not a clock that goes on by itself.
+    pub clock: Option<RunningClock>,
+    /// When it is due; with such a clock, when that will show a time.
     pub timer: specials::Timer,
     /// The signal, if it sends one.
     pub signal: Option<Info>,
@@ -156,6 +172,10 @@ pub struct Process<M: Machine> {
     pub timers: BTreeMap<u32, SignalTimer>,
     /// Number of the next timer.
     pub next_timer: u32,
+    /// Timers that count how long it runs.
+    pub running: RunningTimers,
+    /// Limits of what it may use.
+    pub limits: Limits,
     /// How long those of its threads have run that have ended.
     pub used: Duration,
     /// How long those of its children, and theirs, have run of whose end it has learnt.
@@ -203,6 +223,8 @@ impl<M: Machine> Process<M> {
             timer: None,
             timers: BTreeMap::new(),
             next_timer: 0,
+            running: RunningTimers::default(),
+            limits: Limits::default(),
             used: Duration::ZERO,
             children_used: Duration::ZERO,
             last_name: [0; 16],

@@ -101,6 +101,8 @@ pub enum Alarm {
     Timer,
     /// A timer of a process is due that sends a signal.
     SignalTimer,
+    /// A process may have run as long as a timer or a limit says.
+    Look,
 }
 
 /// A thread or an entry that learns that something has happened.

@@ -108,17 +108,12 @@ impl<H: Hardware> Space<H> {
         let (start, area) = self.areas.above(address).ok_or(Denied::NoArea)?;
         let new = address & !(PAGE_SIZE - 1);
         let floor = self.areas.below(start).map_or(self.limits.start, |(_, below)| below.end).saturating_add(GUARD);
-        let has_room = area.end - new <= self.stack_limit() && new >= floor;
+        let has_room = new >= floor && self.may_grow(area.end - new, start - new);
         if !area.grows || !has_room {
             return Err(Denied::NoArea);
         }
         self.areas.grow(start, new);
         self.areas.at(address).map(|(start, area)| (start, *area)).ok_or(Denied::NoArea)
-    }
-
-    /// Returns how long an area that grows may become, in bytes.
-    fn stack_limit(&self) -> u64 {
-        8 << 20
     }
 
     pub(super) fn ensure_table(&mut self, memory: &mut Memory<H>, base: u64) -> Result<(), Denied> {

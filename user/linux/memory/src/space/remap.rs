@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use super::{Denied, Entry, Space, TABLE_SIZE, entries_in, locate, set_rights};
 use crate::areas::Area;
-use crate::{Errno, Hardware, MapRequest, Memory, PAGE_SIZE, Page, Placement, Rights, round_up};
+use crate::{Errno, Hardware, MAX_AREAS, Memory, PAGE_SIZE, Page, Placement, Rights, round_up};
 
 /// Where an area may go that changes its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl<H: Hardware> Space<H> {
     /// # Errors
     /// - `EINVAL`: an address is not that of a page, a length is 0, or the old and the new place overlap.
     /// - `EFAULT`: the old place is not part of one area.
-    /// - `ENOMEM`: there is no room.
+    /// - `ENOMEM`: there is no room, or the areas would be longer than [allowed](Self::allowance).
     pub fn remap(
         &mut self,
         memory: &mut Memory<H>,
@@ -39,6 +39,7 @@ impl<H: Hardware> Space<H> {
         if area.end < source.end {
             return Err(Errno::EFAULT);
         }
+        self.check_longer(length.saturating_sub(old_length), &area)?;
         match to {
             Move::To(new) => {
                 let target = self.range(new, length).ok_or(Errno::EINVAL)?;
@@ -76,10 +77,11 @@ impl<H: Hardware> Space<H> {
         to: u64,
         length: u64,
     ) -> Result<(), Errno> {
-        let Area { rights, allowed, shared, backing, grows, .. } = *area;
-        let backing = backing.advanced(from - start);
-        let placement = Placement::Fixed(to);
-        self.map(memory, &MapRequest { placement, length, rights, allowed, shared, backing, grows }).map(drop)
+        if self.areas.count() > MAX_AREAS {
+            return Err(Errno::ENOMEM);
+        }
+        self.put(memory, to, Area { end: to + length, backing: area.backing.advanced(from - start), ..*area });
+        Ok(())
     }
 
     /// Moves a part of an area, with a new length.

@@ -165,6 +165,7 @@ impl<M: Machine> Caller<'_, M> {
             directory: own.directory,
             mask: own.mask,
             groups: own.groups.clone(),
+            limits: own.limits,
             signals: own.signals.inherited(),
             program: own.program.clone(),
             layout: own.layout.clone(),

@@ -25,7 +25,12 @@ impl<M: Machine> Caller<'_, M> {
             0 => self.system.descriptions.get(from).position,
             _ => u64::from_le_bytes(self.read_record(offset)?),
         };
-        let done = self.copy_between((from, place), (to, None), length)?;
+        let mut done = self.copy_between((from, place), (to, None), length)?;
+        let target = self.system.descriptions.get(to).node;
+        if done > 0 && done < length && matches!(self.system.tree.node(target).kind, Kind::Regular(_)) {
+            // As on Linux, which notices only then that there is no room for more.
+            done += self.copy_between((from, place + done), (to, None), length - done).unwrap_or(0);
+        }
         place += done;
         match offset {
             0 => self.system.descriptions.get(from).position = place,

@@ -8,31 +8,12 @@ use tench_linux_files::Errno;
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
-use crate::descriptors::MAX_DESCRIPTORS;
 
 /// Length of a string in the description of the system.
 const UNAME: usize = 65;
 
 /// The most further groups of a process.
 const MOST_GROUPS: u64 = 65_536;
-
-/// Number of the limit of descriptors.
-const DESCRIPTORS: u64 = 7;
-
-/// Returns a limit, and how far it can be raised, of a process that may have so many descriptors.
-pub(crate) const fn limits_of(resource: u64, descriptors: u32) -> Option<[u64; 2]> {
-    const STACK: u64 = 3;
-    const CORE: u64 = 4;
-    const MEMORY_LOCK: u64 = 8;
-    Some(match resource {
-        STACK => [8 << 20, u64::MAX],
-        CORE => [0, u64::MAX],
-        DESCRIPTORS => [descriptors as u64, 1 << 20],
-        MEMORY_LOCK => [8 << 20, 8 << 20],
-        0..16 => [u64::MAX, u64::MAX],
-        _ => return None,
-    })
-}
 
 /// Returns the description of the system: its type, name, release, version, machine and domain.
 pub(crate) const fn system_name() -> [&'static str; 6] {
@@ -49,25 +30,6 @@ impl<M: Machine> Caller<'_, M> {
     pub fn personality(new: u64) -> Result {
         const ONLY_READ: u32 = u32::MAX;
         if matches!(new as u32, 0 | ONLY_READ) { Ok(0) } else { Err(Errno::EINVAL) }
-    }
-
-    /// Reads and sets a limit.
-    pub fn prlimit64(&mut self, process: u64, resource: u64, new: u64, old: u64) -> Result {
-        if process != 0 && process != u64::from(self.process.id) {
-            return Err(Errno::ESRCH);
-        }
-        let limits = limits_of(resource, self.process.descriptors.limit).ok_or(Errno::EINVAL)?;
-        if new != 0 {
-            let record: [u8; 16] = self.read_record(new)?;
-            let current = tench_linux_calls::records::u64_at(&record, 0);
-            if current > tench_linux_calls::records::u64_at(&record, 8) {
-                return Err(Errno::EINVAL);
-            }
-            if resource == DESCRIPTORS {
-                self.process.descriptors.limit = current.min(1 << 20) as u32;
-            }
-        }
-        self.write_if_wanted(old, &limits.map(u64::to_le_bytes).concat()).map(|()| 0)
     }
 
     /// Changes users or groups, each to the super-user's or not at all: there are no others.
@@ -184,5 +146,3 @@ impl<M: Machine> Caller<'_, M> {
         Ok(done)
     }
 }
-
-const _: () = assert!(MAX_DESCRIPTORS <= 1 << 20);

@@ -40,6 +40,10 @@ impl<M: Machine> Caller<'_, M> {
         if is_sealed {
             return Err(Errno::EPERM);
         }
+        if length > present {
+            self.check_length(length)?;
+        }
+        let memory = &mut self.system.memory;
         if length < present {
             for used in self.system.spaces.iter_mut() {
                 used.space.truncate(memory, object, length.div_ceil(PAGE_SIZE));

@@ -12,6 +12,7 @@ mod identity;
 mod interfaces;
 mod jobs;
 mod length;
+mod limits;
 mod locks;
 mod memory;
 mod messages;
@@ -39,7 +40,7 @@ mod watches;
 use tench_linux_calls::numbers::schedule;
 use tench_linux_calls::{Errno, Sysno};
 
-pub(crate) use identity::{limits_of, system_name};
+pub(crate) use identity::system_name;
 pub use queues::Notice;
 pub(crate) use slaves::SLAVES_DEVICE;
 pub(crate) use status::DEVICE;

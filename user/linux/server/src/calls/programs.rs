@@ -257,6 +257,7 @@ impl<M: Machine> Caller<'_, M> {
             self.system.load_for(viewer, self.process.directory, named, &arguments, &environment)?
         };
         self.replace_space(Used::new(image.space, image.heap));
+        self.space().0.allowance = self.process.limits.allowance();
         self.process.layout = image.layout;
         let name = if path.is_empty() { self.system.own_name(node, &program) } else { last_name(&path) };
         self.process.thread_mut().set_name(name);

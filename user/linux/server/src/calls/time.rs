@@ -9,12 +9,21 @@ use tench_linux_files::Errno;
 use crate::Machine;
 use crate::caller::{Caller, Result};
 use crate::process::Timer;
+use crate::running::{LOOK, RunningClock};
 use crate::waiting::Interruption;
 
 /// The clock that shows the date.
 const REALTIME: u32 = 0;
 /// The clock that counts from the machine's start.
 const MONOTONIC: u64 = 1;
+
+/// The clock that counts how long the calling thread runs.
+const OWN_THREAD: u32 = 3;
+
+/// Timers of a process: by the time that passes, and two by the time that the process runs.
+const REAL: u32 = 0;
+const VIRTUAL: u32 = 1;
+const PROFILE: u32 = 2;
 
 /// Returns the time in a record of seconds and microseconds.
 fn micros(record: &[u8]) -> Result<Duration> {
@@ -118,6 +127,9 @@ impl<M: Machine> Caller<'_, M> {
     pub fn clock_nanosleep(&mut self, clock: u64, flags: u64, time: u64, left: u64) -> Result {
         const ABSOLUTE: u64 = 1;
         let now = self.clock(clock)?;
+        if self.counts_running_time(clock) {
+            return self.sleep_while_running(clock, flags & ABSOLUTE != 0, time, left);
+        }
         if self.waiting().is_none() {
             let time = self.read_time(time)?;
             let time = if flags & ABSOLUTE != 0 { time.saturating_sub(now) } else { time };
@@ -138,32 +150,78 @@ impl<M: Machine> Caller<'_, M> {
         Err(result)
     }
 
+    /// Returns whether a clock counts how long something runs.
+    fn counts_running_time(&self, clock: u64) -> bool {
+        matches!(clock as u32, 2 | 3) || (clock as u32).cast_signed() < 0
+    }
+
+    /// Waits until a process has run for so long, or until its clock shows a time.
+    fn sleep_while_running(&mut self, clock: u64, is_absolute: bool, time: u64, left: u64) -> Result {
+        let (own, counted) = (self.process.thread().id, self.running_clock(clock)?);
+        if counted == RunningClock::Thread(own) {
+            return Err(if clock as u32 == OWN_THREAD { Errno::EOPNOTSUPP } else { Errno::EINVAL });
+        }
+        let now = self.running_time(clock)?;
+        let is_first = self.waiting().is_none();
+        let until = if is_first {
+            let time = self.read_time(time)?;
+            if is_absolute { time } else { now.saturating_add(time) }
+        } else {
+            Duration::from_nanos(self.done())
+        };
+        if until <= now {
+            return Ok(0);
+        }
+        let soonest = self.system.memory.hardware.monotonic().saturating_add((until - now).max(LOOK));
+        let result = self.wait(&[], Some(soonest), Interruption::Final);
+        if let Some(waiting) = self.waiting_mut() {
+            waiting.done = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
+            waiting.time_left = if is_absolute { 0 } else { left };
+        }
+        Err(result)
+    }
+
     /// Reads and sets when the process gets a signal.
     pub fn setitimer(&mut self, which: u64, new: u64, old: u64) -> Result {
-        if which != 0 {
-            return Err(if which < 3 { Errno::ENOSYS } else { Errno::EINVAL });
-        }
-        let now = self.system.memory.hardware.monotonic();
+        let now = self.interval_time(which)?;
         let mut timer = None;
         if new != 0 {
             let record: [u8; 32] = self.read_record(new)?;
             let (interval, first) = (micros(&record)?, micros(&record[16..])?);
             timer = (!first.is_zero()).then(|| Timer { deadline: now.saturating_add(first), interval });
         }
-        let before = core::mem::replace(&mut self.process.timer, timer);
-        let (old_time, new_time) = (before.map(|timer| timer.deadline), timer.map(|timer| timer.deadline));
-        self.system.waiters.set_signal(self.process.id, old_time, new_time);
+        let before = core::mem::replace(self.interval_timer(which), timer);
+        if which as u32 == REAL {
+            let [old_time, new_time] = [before, timer].map(|timer| timer.map(|timer| timer.deadline));
+            self.system.waiters.set_signal(self.process.id, old_time, new_time);
+        } else {
+            self.system.look_soon(self.process);
+        }
         self.write_timer(old, before, now)
     }
 
     /// Reads when the process gets a signal.
     pub fn getitimer(&mut self, which: u64, into: u64) -> Result {
-        if which >= 3 {
-            return Err(Errno::EINVAL);
-        }
-        let timer = self.process.timer.filter(|_| which == 0);
-        let now = self.system.memory.hardware.monotonic();
+        let now = self.interval_time(which)?;
+        let timer = *self.interval_timer(which);
         self.write_timer(into, timer, now)
+    }
+
+    /// Returns the time that one of the three timers of the process counts.
+    fn interval_time(&mut self, which: u64) -> Result<Duration> {
+        match which as u32 {
+            REAL => Ok(self.system.memory.hardware.monotonic()),
+            VIRTUAL | PROFILE => Ok(self.system.time_of(self.process)),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    fn interval_timer(&mut self, which: u64) -> &mut Option<Timer> {
+        match which as u32 {
+            VIRTUAL => &mut self.process.running.timers[0],
+            PROFILE => &mut self.process.running.timers[1],
+            _ => &mut self.process.timer,
+        }
     }
 
     fn write_timer(&mut self, into: u64, timer: Option<Timer>, now: Duration) -> Result {

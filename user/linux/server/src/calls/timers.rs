@@ -27,10 +27,13 @@ mod notify {
 impl<M: Machine> Caller<'_, M> {
     /// Makes a timer, which is not set yet, and writes its number.
     pub fn timer_create(&mut self, clock: u64, event: u64, into: u64) -> Result {
-        let is_realtime = match clock as u32 {
-            0 | 8 | 11 => true,
-            1 | 7 | 9 => false,
-            2 | 3 => return Err(Errno::EOPNOTSUPP),
+        let (is_realtime, clock) = match clock as u32 {
+            0 | 8 | 11 => (true, None),
+            1 | 7 | 9 => (false, None),
+            // Clocks that time does not count for, and those of files.
+            4..=6 => return Err(Errno::EOPNOTSUPP),
+            other if other.cast_signed() < 0 && other & 7 == 3 => return Err(Errno::EOPNOTSUPP),
+            other if other.cast_signed() < 0 || matches!(other, 2 | 3) => (false, Some(self.running_clock(clock))),
             _ => return Err(Errno::EINVAL),
         };
         if self.process.timers.len() >= MAX {
@@ -44,9 +47,10 @@ impl<M: Machine> Caller<'_, M> {
         self.process.next_timer = id.wrapping_add(1);
         let (signal, thread) = self.read_event(event, id)?;
         self.write(into, &id.to_le_bytes())?;
+        let clock = clock.transpose()?;
         let name = self.system.timers.add(self.process.id, id);
         let timer = Timer::unset(is_realtime);
-        self.process.timers.insert(id, SignalTimer { name, timer, signal, thread, overrun: 0 });
+        self.process.timers.insert(id, SignalTimer { name, clock, timer, signal, thread, overrun: 0 });
         Ok(0)
     }
 
@@ -76,6 +80,14 @@ impl<M: Machine> Caller<'_, M> {
         self.process.timers.get_mut(&(id as u32)).ok_or(Errno::EINVAL)
     }
 
+    /// Returns what the clock shows that a timer counts.
+    fn time_for(&mut self, id: u64) -> Result<Duration> {
+        match self.signal_timer(id)?.clock {
+            None => Ok(self.system.memory.hardware.monotonic()),
+            Some(clock) => self.system.reading(clock, self.process, self.others).ok_or(Errno::ESRCH),
+        }
+    }
+
     /// Sets when a timer is due, and reads when that was so far.
     pub fn timer_settime(&mut self, id: u64, flags: u64, new: u64, old: u64) -> Result {
         const ABSOLUTE: u64 = 1;
@@ -83,24 +95,29 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         let (interval, first) = (self.read_time(new)?, self.read_time(new.wrapping_add(timespec::SIZE as u64))?);
-        let (now, realtime) = (self.system.memory.hardware.monotonic(), self.system.date());
+        let realtime = self.system.date();
+        let now = self.time_for(id)?;
         let signal_timer = self.signal_timer(id)?;
         let before = signal_timer.timer;
-        let clock = if before.is_realtime { realtime } else { now };
-        let left = if flags & ABSOLUTE != 0 { first.saturating_sub(clock) } else { first };
+        let shown = if before.is_realtime { realtime } else { now };
+        let left = if flags & ABSOLUTE != 0 { first.saturating_sub(shown) } else { first };
         let next = (!first.is_zero()).then(|| now.saturating_add(left));
         let is_by_date = before.is_realtime && flags & ABSOLUTE != 0;
         signal_timer.timer = Timer { next, interval, count: 0, skipped: 0, is_by_date, ..before };
         signal_timer.overrun = 0;
-        let name = signal_timer.name;
-        self.system.waiters.set_alarm(Alarm::SignalTimer, name, before.next, next);
+        if signal_timer.clock.is_some() {
+            self.system.look_soon(self.process);
+        } else {
+            let name = signal_timer.name;
+            self.system.waiters.set_alarm(Alarm::SignalTimer, name, before.next, next);
+        }
         self.write_times(old, &before, now)
     }
 
     /// Reads when a timer is due.
     pub fn timer_gettime(&mut self, id: u64, into: u64) -> Result {
+        let now = self.time_for(id)?;
         let timer = self.signal_timer(id)?.timer;
-        let now = self.system.memory.hardware.monotonic();
         if into == 0 {
             return Err(Errno::EFAULT);
         }
@@ -139,7 +156,11 @@ impl<M: Machine> System<M> {
         let Some(signal_timer) = process.timers.get_mut(&id) else { return };
         signal_timer.timer.pass(now);
         let count = core::mem::take(&mut signal_timer.timer.count);
-        let (name, next) = (signal_timer.name, signal_timer.timer.next);
+        let (name, is_alarm) = (signal_timer.name, signal_timer.clock.is_none());
+        let next = signal_timer.timer.next.filter(|_| is_alarm);
+        if count == 0 {
+            return;
+        }
         if is_pending {
             signal_timer.overrun += count;
         } else {

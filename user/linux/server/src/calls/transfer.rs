@@ -238,6 +238,7 @@ impl<M: Machine> Caller<'_, M> {
         }
         let is_sealed = contents.seals() & KEEPING_SEALS != 0;
         let most = if is_sealed { self.most_written(object, start, vectors)? } else { MAX_TRANSFER };
+        let most = most.min(self.room_in_file(start, total(vectors))?);
         let System { memory, spaces, descriptions, .. } = &mut *self.system;
         let (space, open_file) = (&mut spaces.get(self.process.space).space, descriptions.get(description));
         let mut done = 0;
@@ -349,6 +350,8 @@ impl<M: Machine> Caller<'_, M> {
                     place = memory.objects.get(object).length();
                 }
                 let most = memory.objects.get(object).room_for(place, from.len() as u64)?;
+                let most = most.min(self.room_in_file(place, most)?);
+                let memory = &mut self.system.memory;
                 let from = &from[..most as usize];
                 let count = memory.objects.write(&mut memory.pool, &mut memory.hardware, object, place, from)?;
                 self.system.update_time();

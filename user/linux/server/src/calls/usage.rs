@@ -7,6 +7,7 @@ use tench_linux_files::Errno;
 
 use crate::caller::{Caller, Result};
 use crate::process::Process;
+use crate::running::RunningClock;
 use crate::{Machine, System};
 
 /// Ticks per second of what `times` returns.
@@ -39,8 +40,8 @@ impl<M: Machine> Caller<'_, M> {
         self.system.memory.hardware.used(&self.process.thread().machine)
     }
 
-    /// Returns the reading of a clock that counts how long a process or a thread has run.
-    pub(crate) fn running_time(&mut self, clock: u64) -> Result<Duration> {
+    /// Returns the clock with a number that counts how long a process or a thread of the own process runs.
+    pub(crate) fn running_clock(&self, clock: u64) -> Result<RunningClock> {
         const PROCESS: u32 = 2;
         const THREAD: u32 = 3;
         // In the others are a number, inverted, and whether it is a thread's.
@@ -48,20 +49,22 @@ impl<M: Machine> Caller<'_, M> {
         let clock = clock as u32;
         let whose = !(clock.cast_signed() >> 3).cast_unsigned();
         match clock {
-            PROCESS => Ok(self.own_time()),
-            THREAD => Ok(self.thread_time()),
+            PROCESS => Ok(RunningClock::Process(self.process.id)),
+            THREAD => Ok(RunningClock::Thread(self.process.thread().id)),
             _ if clock.cast_signed() >= 0 || clock & 3 == 3 => Err(Errno::EINVAL),
             _ if clock & OF_THREAD != 0 => {
-                let index = if whose == 0 { Ok(self.process.present) } else { self.process.index_of(whose) };
-                let index = index.map_err(|_| Errno::EINVAL)?;
-                Ok(self.system.memory.hardware.used(&self.process.threads[index].machine))
+                let thread = if whose == 0 { self.process.thread().id } else { whose };
+                self.process.index_of(thread).map(|_| RunningClock::Thread(thread)).map_err(|_| Errno::EINVAL)
             }
-            _ if whose == 0 || whose == self.process.id => Ok(self.own_time()),
-            _ => {
-                let process = self.others.find(whose).ok_or(Errno::EINVAL)?;
-                Ok(self.system.time_of(process))
-            }
+            _ if whose == 0 || whose == self.process.id => Ok(RunningClock::Process(self.process.id)),
+            _ => self.others.find(whose).map(|_| RunningClock::Process(whose)).ok_or(Errno::EINVAL),
         }
+    }
+
+    /// Returns the reading of a clock that counts how long a process or a thread has run.
+    pub(crate) fn running_time(&mut self, clock: u64) -> Result<Duration> {
+        let clock = self.running_clock(clock)?;
+        self.system.reading(clock, self.process, self.others).ok_or(Errno::EINVAL)
     }
 
     /// Reads what the process, its children or the thread have used.

@@ -18,6 +18,7 @@ use crate::caller::{Caller, Result};
 use crate::calls::{DEVICE, SLAVES_DEVICE, system_name};
 use crate::descriptors::{Contents, DescriptionId};
 use crate::exec::FEATURES;
+use crate::limits::{Limit, Limits, UNLIMITED};
 use crate::process::{Process, trimmed};
 use crate::processes::Processes;
 use crate::spaces::SpaceId;
@@ -194,7 +195,7 @@ impl<M: Machine> Caller<'_, M> {
                 name.push(b'\n');
                 Ok(name)
             }
-            Entry::Limits => Ok(limits(process.descriptors.limit)),
+            Entry::Limits => Ok(limits(&process.limits)),
             Entry::Mounts => Ok(mounts(&MOUNTS)),
             Entry::MountInformation => Ok(mount_information(&MOUNTS)),
             Entry::ControlGroup => Ok(b"0::/\n".to_vec()),
@@ -262,12 +263,9 @@ impl<M: Machine> Caller<'_, M> {
 }
 
 /// Returns the text of a process's limits.
-fn limits(descriptors: u32) -> Vec<u8> {
-    let limits = core::array::from_fn(|resource| {
-        let [soft, hard] = crate::calls::limits_of(resource as u64, descriptors).unwrap_or([u64::MAX; 2]);
-        [soft, hard].map(|limit| (limit != u64::MAX).then_some(limit)).into()
-    });
-    tench_linux_proc::limits(&limits)
+fn limits(limits: &Limits) -> Vec<u8> {
+    let shown = |limit: u64| (limit != UNLIMITED).then_some(limit);
+    tench_linux_proc::limits(&limits.all().map(|Limit { soft, hard }| (shown(soft), shown(hard))))
 }
 
 /// Returns how many threads of a process run.

@@ -9,7 +9,7 @@ use crate::process::{Process, Status};
 use crate::processes::Processes;
 use crate::signals::{Cause, Info, Signals, action_flag, number};
 use crate::thread::{State, Thread};
-use crate::waiting::Key;
+use crate::waiting::{Alarm, Key};
 use crate::{Machine, System};
 
 /// Codes of `SIGCHLD`: what has happened to a child.
@@ -148,6 +148,7 @@ impl<M: Machine> Instance<M> {
     fn release(&mut self, process: &mut Process<M>) {
         let system = &mut self.system;
         system.waiters.set_signal(process.id, process.timer.take().map(|timer| timer.deadline), None);
+        system.waiters.set_alarm(Alarm::Look, process.id, process.running.look.take(), None);
         system.end_timers(process);
         process.last_name = *process.name_of(process.id);
         for index in 0..process.threads.len() {

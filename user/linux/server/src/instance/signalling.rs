@@ -9,10 +9,9 @@ use zerocopy::IntoBytes;
 use super::Instance;
 use super::ending::child_code;
 use crate::owners::Owner;
-use crate::process::{News, Process, Status, Timer};
+use crate::process::{News, Process, Status};
 use crate::signals::frame::{self, Kept, Place};
 use crate::signals::{Action, Cause, Disposition, Info, action_flag, number};
-use crate::specials::SHORTEST;
 use crate::thread::{Registers, Rest, State};
 use crate::waiting::{Interruption, Key, Waiting};
 use crate::{Machine, System};
@@ -248,12 +247,7 @@ impl<M: Machine> Instance<M> {
     pub(super) fn sound(&mut self, id: u32, now: Duration) {
         let Some(process) = self.processes.get(id) else { return };
         let Some(timer) = process.timer else { return };
-        process.timer = (!timer.interval.is_zero()).then(|| {
-            // Times that have passed meanwhile do not come later.
-            let missed = (now.saturating_sub(timer.deadline).as_nanos() / timer.interval.as_nanos()) as u32;
-            let next = timer.deadline + timer.interval * missed.saturating_add(1);
-            Timer { deadline: next.max(now + SHORTEST), ..timer }
-        });
+        process.timer = timer.after(now);
         let next = process.timer.map(|timer| timer.deadline);
         self.system.send(process, Info::from_system(number::ALRM));
         self.system.waiters.set_signal(id, None, next);

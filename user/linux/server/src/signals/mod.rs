@@ -32,6 +32,10 @@ pub mod number {
     pub const TTIN: u32 = 21;
     pub const TTOU: u32 = 22;
     pub const URG: u32 = 23;
+    pub const XCPU: u32 = 24;
+    pub const XFSZ: u32 = 25;
+    pub const VTALRM: u32 = 26;
+    pub const PROF: u32 = 27;
     pub const WINCH: u32 = 28;
     pub const IO: u32 = 29;
     pub const RT_MIN: u32 = 32;

@@ -1,0 +1,85 @@
+//! Limits of what a process may use. A child inherits them, and another program in the process keeps them.
+
+use tench_linux_memory::Allowance;
+
+use crate::descriptors::MAX_DESCRIPTORS;
+
+/// No limit.
+pub const UNLIMITED: u64 = u64::MAX;
+
+/// What can be limited, by the numbers that calls have.
+pub mod resource {
+    /// Seconds that the process runs.
+    pub const CPU: usize = 0;
+    /// Length of a file that is written, in bytes.
+    pub const FILE: usize = 1;
+    /// Bytes of private memory that can be written.
+    pub const DATA: usize = 2;
+    /// Bytes of the stack.
+    pub const STACK: usize = 3;
+    /// Bytes of a picture of the memory, which is never made.
+    pub const CORE: usize = 4;
+    /// Number of processes.
+    pub const PROCESSES: usize = 6;
+    /// Number of descriptors.
+    pub const DESCRIPTORS: usize = 7;
+    /// Bytes of memory that is locked.
+    pub const LOCKED: usize = 8;
+    /// Bytes of all memory.
+    pub const ALL: usize = 9;
+    /// The end of the numbers.
+    pub const COUNT: usize = 16;
+}
+
+/// A limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// The limit that counts.
+    pub soft: u64,
+    /// How far that can be raised.
+    pub hard: u64,
+}
+
+/// All limits of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits([Limit; resource::COUNT]);
+
+impl Limits {
+    /// Returns a limit, if there is one with this number.
+    pub fn get(&self, resource: u32) -> Option<Limit> {
+        self.0.get(resource as usize).copied()
+    }
+
+    /// Returns the limit of something that can be limited.
+    pub const fn of(&self, resource: usize) -> Limit {
+        self.0[resource]
+    }
+
+    /// Sets the limit of something that can be limited.
+    pub const fn set(&mut self, resource: usize, limit: Limit) {
+        self.0[resource] = limit;
+    }
+
+    /// Returns all limits.
+    pub const fn all(&self) -> &[Limit; resource::COUNT] {
+        &self.0
+    }
+
+    /// Returns how long the areas of memory may be.
+    pub const fn allowance(&self) -> Allowance {
+        let [all, data, stack] = [resource::ALL, resource::DATA, resource::STACK];
+        Allowance { all: self.of(all).soft, data: self.of(data).soft, stack: self.of(stack).soft }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let unlimited = Limit { soft: UNLIMITED, hard: UNLIMITED };
+        let mut limits = Limits([unlimited; resource::COUNT]);
+        limits.set(resource::STACK, Limit { soft: 8 << 20, ..unlimited });
+        limits.set(resource::CORE, Limit { soft: 0, ..unlimited });
+        limits.set(resource::DESCRIPTORS, Limit { soft: MAX_DESCRIPTORS.into(), hard: 1 << 20 });
+        limits.set(resource::LOCKED, Limit { soft: 8 << 20, hard: 8 << 20 });
+        limits
+    }
+}
