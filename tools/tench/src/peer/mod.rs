@@ -53,7 +53,7 @@ const ARGUMENT_BYTES: usize = 1 << 16;
 const ARGUMENTS: usize = 1024;
 /// The pace of most programs.
 const USUAL: Pace =
-    Pace { shift: 0, patience: Patience { silence: Duration::from_secs(300), total: Duration::from_secs(1200) } };
+    Pace { shift: 0, patience: Patience { silence: Duration::from_secs(300), total: Duration::from_secs(3600) } };
 
 /// How fast a machine is, and how long to wait for it.
 #[derive(Clone, Copy, Debug)]

@@ -70,13 +70,29 @@ impl Pipe {
 
     /// Reads bytes that are there. Returns their number.
     pub fn read(&mut self, into: &mut [u8]) -> usize {
+        let count = self.peek(into);
+        self.drop_first(count);
+        count
+    }
+
+    /// Copies the first bytes that are there, which stay. Returns their number.
+    pub fn peek(&self, into: &mut [u8]) -> usize {
         let count = into.len().min(self.bytes.len());
         let (first, second) = self.bytes.as_slices();
         let split = count.min(first.len());
         into[..split].copy_from_slice(&first[..split]);
         into[split..count].copy_from_slice(&second[..count - split]);
-        self.bytes.drain(..count);
         count
+    }
+
+    /// Removes the first bytes, of which there are so many.
+    pub fn drop_first(&mut self, count: usize) {
+        self.bytes.drain(..count);
+    }
+
+    /// Returns how many bytes there is room for.
+    pub fn room(&self) -> usize {
+        Pipe::CAPACITY - self.bytes.len()
     }
 
     /// Returns how many bytes of memory the pipe takes when so many bytes are written, if it has to grow for them.

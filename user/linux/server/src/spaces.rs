@@ -16,6 +16,8 @@ pub struct Used<H: Hardware> {
     pub heap: u64,
     /// Where the heap ends, to the byte.
     pub heap_end: u64,
+    /// Kinds of barriers that its threads have said they use.
+    pub barriers: u32,
     /// Number of processes.
     users: u32,
 }
@@ -23,7 +25,7 @@ pub struct Used<H: Hardware> {
 impl<H: Hardware> Used<H> {
     /// Returns memory for one process. The heap is empty, and begins at an address.
     pub const fn new(space: Space<H>, heap: u64) -> Used<H> {
-        Used { space, heap, heap_end: heap, users: 1 }
+        Used { space, heap, heap_end: heap, barriers: 0, users: 1 }
     }
 
     /// Returns whether several processes have this memory.

@@ -103,6 +103,17 @@ pub enum Special {
     Queue(QueueId),
     /// Watches of files.
     Watches(InstanceId),
+    /// A process.
+    Process(ProcessName),
+}
+
+/// Name of a process that no other one has later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessName {
+    /// Number of the process.
+    pub id: u32,
+    /// How often numbers had begun anew when it was made.
+    pub round: u16,
 }
 
 /// A socket.
@@ -146,6 +157,19 @@ impl Specials {
             Some(special) => special,
             None => panic!("a special file ended before its user"),
         }
+    }
+
+    /// Returns what the descriptors of one are called in `/proc`, but for sockets and message queues.
+    pub fn shown_name(&self, number: u32) -> Option<&'static str> {
+        Some(match self.all.get(number as usize)? {
+            Special::Counter(_) => "anon_inode:[eventfd]",
+            Special::Timer(_) => "anon_inode:[timerfd]",
+            Special::Signals(_) => "anon_inode:[signalfd]",
+            Special::Epoll(_) => "anon_inode:[eventpoll]",
+            Special::Watches(_) => "anon_inode:inotify",
+            Special::Process(_) => "anon_inode:[pidfd]",
+            Special::Socket(_) | Special::Queue(_) => return None,
+        })
     }
 
     /// Returns the socket that one is.

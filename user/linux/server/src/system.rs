@@ -325,7 +325,7 @@ impl<M: Machine> System<M> {
             Some(Special::Socket(socket)) => self.end_socket(&socket),
             Some(Special::Queue(queue)) => self.queues.close(queue),
             Some(Special::Watches(instance)) => self.watches.close(instance),
-            Some(Special::Counter(_) | Special::Signals(_)) | None => {}
+            Some(Special::Counter(_) | Special::Signals(_) | Special::Process(_)) | None => {}
         }
     }
 

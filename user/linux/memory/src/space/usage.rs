@@ -38,6 +38,19 @@ pub struct Resident {
 }
 
 impl<H: Hardware> Space<H> {
+    /// Returns whether the page at an address is in memory: one of the process's own, or of the object that is there.
+    /// Nothing if nothing is there.
+    pub fn is_present(&self, memory: &Memory<H>, address: u64) -> Option<bool> {
+        let (start, area) = self.areas.at(address)?;
+        let (base, index) = locate(address);
+        let has_entry = self.tables.get(&base).is_some_and(|table| table.entries[index].is_some());
+        let is_in_object = || match area.backing {
+            Backing::Anonymous => false,
+            Backing::Object(id, first) => memory.objects.get(id).page((first + address - start) / PAGE_SIZE).is_some(),
+        };
+        Some(has_entry || is_in_object())
+    }
+
     /// Returns how many pages all areas use.
     pub fn usage(&self, memory: &Memory<H>) -> Usage {
         let mut usage = Usage::default();

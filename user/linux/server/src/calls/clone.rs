@@ -186,9 +186,9 @@ impl<M: Machine> Caller<'_, M> {
             return Ok(own);
         }
         let used = self.system.spaces.get(own);
-        let (heap, heap_end) = (used.heap, used.heap_end);
+        let (heap, heap_end, barriers) = (used.heap, used.heap_end, used.barriers);
         let mut copy = Used::new(used.space.fork(&mut self.system.memory)?, heap);
-        copy.heap_end = heap_end;
+        (copy.heap_end, copy.barriers) = (heap_end, barriers);
         Ok(self.system.spaces.add(copy))
     }
 

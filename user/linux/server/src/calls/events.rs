@@ -135,7 +135,9 @@ impl<M: Machine> Caller<'_, M> {
     pub(crate) fn read_special(&mut self, number: u32, node: NodeId, flags: u32, into: &mut [u8]) -> Result<usize> {
         let (taken, key) = match self.system.specials.get(number) {
             // What a socket has received is read as a message.
-            Special::Epoll(_) | Special::Socket(_) | Special::Queue(_) => return Err(Errno::EINVAL),
+            Special::Epoll(_) | Special::Socket(_) | Special::Queue(_) | Special::Process(_) => {
+                return Err(Errno::EINVAL);
+            }
             Special::Watches(instance) => {
                 let instance = *instance;
                 return self.read_watches(instance, flags, into);
@@ -189,9 +191,7 @@ impl<M: Machine> Caller<'_, M> {
                 let socket = *socket;
                 return self.send_bytes(&socket, flags, from);
             }
-            Special::Timer(_) | Special::Signals(_) | Special::Epoll(_) | Special::Queue(_) | Special::Watches(_) => {
-                return Err(Errno::EINVAL);
-            }
+            _ => return Err(Errno::EINVAL),
         };
         let value = from.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)).ok_or(Errno::EINVAL)?;
         if value > Counter::MAX {

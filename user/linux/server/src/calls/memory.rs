@@ -174,6 +174,57 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
+    /// Tells which pages of a range are in memory, by a byte for each.
+    pub fn mincore(&mut self, address: u64, length: u64, into: u64) -> Result {
+        if !address.is_multiple_of(PAGE_SIZE) {
+            return Err(Errno::EINVAL);
+        }
+        let end = round_up(length).and_then(|length| address.checked_add(length)).ok_or(Errno::ENOMEM)?;
+        let mut bytes = [0; 256];
+        let (mut here, mut place) = (address, into);
+        while here < end {
+            let mut count = 0;
+            for byte in bytes.iter_mut().take(((end - here) / PAGE_SIZE).min(256) as usize) {
+                let (space, memory) = self.space();
+                *byte = space.is_present(memory, here).ok_or(Errno::ENOMEM)?.into();
+                here += PAGE_SIZE;
+                count += 1;
+            }
+            self.write(place, &bytes[..count])?;
+            place += count as u64;
+        }
+        Ok(0)
+    }
+
+    /// Lets the other threads of the process, or of all, see what this one has written, and the other way round. All
+    /// threads run on one core, so that each change between two is such a barrier already.
+    pub fn membarrier(&mut self, command: u64, flags: u64) -> Result {
+        const QUERY: u32 = 0;
+        const GLOBAL: u32 = 1;
+        const GLOBAL_FAST: u32 = 2;
+        const REGISTER_GLOBAL: u32 = 4;
+        const PRIVATE: u32 = 8;
+        const REGISTER_PRIVATE: u32 = 16;
+        const PRIVATE_CODE: u32 = 32;
+        const REGISTER_PRIVATE_CODE: u32 = 64;
+        const ALL: u32 = 127;
+        if flags as u32 != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let registered = &mut self.system.spaces.get(self.process.space).barriers;
+        match command as u32 {
+            QUERY => Ok(ALL.into()),
+            GLOBAL | GLOBAL_FAST => Ok(0),
+            command @ (REGISTER_GLOBAL | REGISTER_PRIVATE | REGISTER_PRIVATE_CODE) => {
+                *registered |= command;
+                Ok(0)
+            }
+            command @ (PRIVATE | PRIVATE_CODE) if *registered & command << 1 == 0 => Err(Errno::EPERM),
+            PRIVATE | PRIVATE_CODE => Ok(0),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
     /// Writes an area back to its file: nothing is to be done, but the range must have areas.
     pub fn msync(&mut self, address: u64, length: u64, flags: u64) -> Result {
         const ASYNC: u32 = 1;

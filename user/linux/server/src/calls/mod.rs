@@ -7,7 +7,9 @@ mod descriptors;
 mod directories;
 mod epoll;
 mod events;
+mod foreign;
 mod futex;
+mod handles;
 mod identity;
 mod interfaces;
 mod jobs;
@@ -29,6 +31,7 @@ mod seals;
 mod signals;
 mod slaves;
 mod sockets;
+mod splices;
 mod status;
 mod terminal;
 mod time;
@@ -59,9 +62,7 @@ const fn is_dispensable(number: Sysno) -> bool {
             | Sysno::openat2
             | Sysno::io_uring_setup
             | Sysno::statx
-            | Sysno::membarrier
             | Sysno::futex_waitv
-            | Sysno::mincore
     )
 }
 
@@ -147,6 +148,9 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::preadv2 => self.with_flags(a, d, f).and_then(|offset| self.readv(a, b, c, offset)),
             Sysno::pwritev2 => self.with_flags(a, d, f).and_then(|offset| self.writev(a, b, c, offset)),
             Sysno::sendfile => self.sendfile(a, b, c, d),
+            Sysno::splice => self.splice([a, b, c, d], e, f),
+            Sysno::tee => self.tee(a, b, c, d),
+            Sysno::vmsplice => self.vmsplice(a, b, c, d),
             Sysno::copy_file_range => self.copy_file_range([a, b, c, d], e, f),
             Sysno::lseek => self.lseek(a, b, c),
             Sysno::ftruncate => self.ftruncate(a, b),
@@ -278,6 +282,10 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::mprotect => self.mprotect(a, b, c),
             Sysno::madvise => self.madvise(a, b, c),
             Sysno::msync => self.msync(a, b, c),
+            Sysno::mincore => self.mincore(a, b, c),
+            Sysno::membarrier => self.membarrier(a, b),
+            Sysno::process_vm_readv => self.copy_foreign(a, [b, c], [d, e], f, false),
+            Sysno::process_vm_writev => self.copy_foreign(a, [b, c], [d, e], f, true),
             Sysno::mlock | Sysno::munlock => self.mlock(a, b),
             Sysno::mlockall => Self::mlockall(a),
             Sysno::munlockall => Ok(0),
@@ -293,6 +301,8 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::rt_tgsigqueueinfo => self.rt_tgsigqueueinfo(a, b, c, d),
             Sysno::kill => self.kill(a, b),
             Sysno::tkill => self.tgkill(None, a, b),
+            Sysno::pidfd_open => self.pidfd_open(a, b),
+            Sysno::pidfd_send_signal => self.pidfd_send_signal(a, b, c, d),
             Sysno::tgkill => self.tgkill(Some(a), b, c),
 
             // Processes.

@@ -46,7 +46,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Returns a pipe.
-    fn pipe(&mut self, node: NodeId) -> Result<&mut Pipe> {
+    pub(super) fn pipe(&mut self, node: NodeId) -> Result<&mut Pipe> {
         self.system.tree.pipe_mut(node).ok_or(Errno::EINVAL)
     }
 

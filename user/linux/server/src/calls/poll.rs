@@ -111,6 +111,12 @@ impl<M: Machine> Caller<'_, M> {
                 let has_events = self.system.watches.has_events(instance);
                 if has_events { event::READABLE | event::READABLE_TOO } else { 0 }
             }
+            Special::Process(name) => {
+                let name = *name;
+                keys.push(Key::Program(name.id));
+                let has_ended = self.has_named_ended(name).unwrap_or(true);
+                if has_ended { event::READABLE | event::READABLE_TOO } else { 0 }
+            }
             Special::Epoll(_) => {
                 keys.push(Key::Watched(number));
                 if self.has_events(number) { event::READABLE | event::READABLE_TOO } else { 0 }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use tench_linux_calls::numbers::wait;
+use tench_linux_calls::numbers::{open, wait};
 use tench_linux_calls::records::siginfo;
 use tench_linux_files::Errno;
 
@@ -66,14 +66,26 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         let which = (which as u32).cast_signed();
+        let mut is_patient = true;
         let children = match kind as u32 {
             0 => Children::Any,
             1 if which > 0 => Children::One(which.unsigned_abs()),
+            3 if which >= 0 => {
+                let descriptor = u64::from(which.unsigned_abs());
+                let name = self.process_handle(descriptor)?;
+                let description = self.descriptor(descriptor)?;
+                is_patient = self.system.descriptions.get(description).flags & open::NONBLOCK == 0;
+                Children::One(name.id)
+            }
             2 if which == 0 => Children::Group(self.process.group),
             2 if which > 0 => Children::Group(which.unsigned_abs()),
             _ => return Err(Errno::EINVAL),
         };
-        let found = self.wait_for(children, options, options & wait::KEEP == 0)?;
+        let hurry = if is_patient { 0 } else { wait::NOHANG };
+        let found = self.wait_for(children, options | hurry, options & wait::KEEP == 0)?;
+        if found.is_none() && options & wait::NOHANG == 0 {
+            return Err(Errno::EAGAIN);
+        }
         let record = match &found {
             Some(child) => {
                 let cause = Cause::Child { id: child.id, status: child.value };

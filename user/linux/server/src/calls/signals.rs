@@ -18,7 +18,7 @@ const SET: u64 = 8;
 const TO_THREAD: i32 = -6;
 
 /// Returns the number of a signal; 0 only asks whether there is somebody to get one.
-fn signal(number: u64) -> Result<u32> {
+pub(super) fn signal(number: u64) -> Result<u32> {
     let number = number as u32;
     if number as usize > SIGNALS { Err(Errno::EINVAL) } else { Ok(number) }
 }
@@ -63,7 +63,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Sends a signal to a process; 0 only asks whether it is there.
-    fn send_to(&mut self, id: u32, info: Info) -> Result {
+    pub(super) fn send_to(&mut self, id: u32, info: Info) -> Result {
         let is_init = id == FIRST && self.sees_init();
         let process =
             if id == self.process.id { &mut *self.process } else { self.others.get(id).ok_or(Errno::ESRCH)? };
@@ -133,7 +133,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Reads what a process says about a signal that it sends to another one.
-    fn read_info(&mut self, signal_number: u64, record: u64, to: u32) -> Result<Info> {
+    pub(super) fn read_info(&mut self, signal_number: u64, record: u64, to: u32) -> Result<Info> {
         let record: [u8; Info::SIZE] = self.read_record(record)?;
         let code = u32_at(&record, 8).cast_signed();
         if (code >= 0 || code == TO_THREAD) && to != self.process.id {

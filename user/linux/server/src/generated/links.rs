@@ -45,6 +45,10 @@ impl<M: Machine> System<M> {
             Kind::Generated(_) => view::path(node),
             Kind::Directory(_) => self.tree.path_of(Tree::ROOT, node).unwrap_or_else(|| b"/ (deleted)".to_vec()),
             Kind::Fifo(_) if entry.links() == 0 && place.is_none() => format!("pipe:[{number}]").into_bytes(),
+            Kind::Special(special) if self.specials.is_socket(*special) => format!("socket:[{number}]").into_bytes(),
+            Kind::Special(special) if self.specials.shown_name(*special).is_some() => {
+                self.specials.shown_name(*special).unwrap_or_default().into()
+            }
             Kind::Socket if entry.links() == 0 && place.is_none() => format!("socket:[{number}]").into_bytes(),
             _ => {
                 let is_there = |place: &&Place| self.tree.leads_to(place.directory, &place.name, node);
