@@ -74,6 +74,7 @@ static void keys(void) {
     show("no key", made(8, 0));
     show_queue(id);
     send(id, 3, "abc", 0);
+    send(id, 3, "de", 0);
     show_file("/proc/sysvipc/msg");
     show_file("/proc/sys/kernel/msgmax");
     show_file("/proc/sys/kernel/msgmnb");

@@ -248,8 +248,9 @@ int program(number count, char **arguments) {
         number result = control(id, SHM_STAT_ANY, &segment);
         return result < 0 ? 99 : (int)segment.attachments;
     }
-    for (int i = 0; i < 3; i++)
-        show_file(((const char *[]){"/proc/sys/kernel/shmmax", "/proc/sys/kernel/shmall", "/proc/sys/kernel/shmmni"})[i]);
+    show_file("/proc/sys/kernel/shmmax");
+    show_file("/proc/sys/kernel/shmall");
+    show_file("/proc/sys/kernel/shmmni");
     keys();
     commands();
     places();

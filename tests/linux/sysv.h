@@ -48,6 +48,7 @@ static void show_time(const char *what, number time) {
 
 /* Shows a text word by word, without what differs from one time to the next: dates, and numbers of processes. */
 static void show_words(const char *text, number process) {
+    int column = 0;
     while (*text) {
         number value = 0, is_number = 1;
         const char *start = text;
@@ -63,11 +64,14 @@ static void show_words(const char *text, number process) {
             word[count++] = *text;
         }
         word[count] = 0;
-        print(is_number && count && value == process          ? "OWN"
+        int may_be_process = column >= 4 && column <= 6;
+        column++;
+        print(is_number && may_be_process && value == process ? "OWN"
               : is_number && value > 1000000000 && count == 10 ? "DATE"
                                                               : word);
         if (*text == '\n') {
             print("\n");
+            column = 0;
             text++;
         }
     }

@@ -282,8 +282,8 @@ impl Queues {
     /// copied, even if it may be cut.
     ///
     /// # Errors
-    /// `EINVAL` if the queue is not there, or the message is longer and may be cut; `E2BIG` if it is longer and may not;
-    /// `EACCES`, `ENOMSG` if there is none at the position.
+    /// `EINVAL` if the queue is not there, or the message is longer and may be cut; `E2BIG` if it is longer and may
+    /// not; `EACCES`, `ENOMSG` if there is none at the position.
     pub fn copy(&self, by: &By<'_>, id: i32, position: i64, bytes: u64, cuts: bool) -> Result<&Message, Errno> {
         let entry = self.all.get(id)?;
         entry.permissions.check(&by.user, 0o444)?;

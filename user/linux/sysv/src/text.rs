@@ -34,8 +34,8 @@ impl<C> Segments<C> {
     /// Returns a list of all segments. `held` says how many bytes of its contents are in memory.
     pub fn list(&self, mut held: impl FnMut(&C) -> u64) -> String {
         let mut text = String::from(
-            "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      \
-             dtime      ctime                   rss                  swap\n",
+            "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      \
+             atime      dtime      ctime                   rss                  swap\n",
         );
         for entry in self.iter() {
             let segment = &entry.value;
