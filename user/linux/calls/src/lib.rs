@@ -2,6 +2,7 @@
 //!
 //! - [`table`] has a [`Signature`] for each call: its name, and what each argument and the result mean.
 //! - [`numbers`] has the values of flags and other constants, and [`names`] what a trace calls them.
+//! - [`ipc`] has both of System V's shared memory, semaphores and message queues.
 //! - [`records`] has the layouts of the records in memory to which arguments point.
 //! - [`Trace`] writes a call as `strace` does. It begins a line when the call is made and ends it with the result,
 //!   because some arguments can be shown only before the call (a program that replaces itself takes its strings away),
@@ -17,6 +18,7 @@
 extern crate alloc;
 
 mod contents;
+pub mod ipc;
 pub mod names;
 pub mod numbers;
 pub mod records;

@@ -231,6 +231,20 @@ signatures! {
     mq_notify(Descriptor, Address);
     mq_getsetattr(Descriptor, Address, Address);
 
+    // System V.
+    shmget(Number, Unsigned, Number);
+    shmat(Signed, Address, Number) -> Address;
+    shmdt(Address);
+    shmctl(Signed, Unsigned, Address);
+    semget(Number, Signed, Number);
+    semop(Signed, Address, Unsigned);
+    semtimedop(Signed, Address, Unsigned, Time);
+    semctl(Signed, Signed, Unsigned, Number);
+    msgget(Number, Number);
+    msgsnd(Signed, Address, Unsigned, Number);
+    msgrcv(Signed, Address, Unsigned, Signed, Number);
+    msgctl(Signed, Unsigned, Address);
+
     // The system.
     uname(Address);
     sysinfo(Address);

@@ -153,21 +153,29 @@ impl Areas {
         }
     }
 
-    /// Joins neighbouring areas from the one before a range to the one behind it, if they differ in nothing. Names the
-    /// objects that have a user less because of that.
-    pub fn join(&mut self, range: Range<u64>, mut released: impl FnMut(ObjectId)) {
+    /// Moves the end of an area, behind which nothing is.
+    pub fn extend(&mut self, start: u64, end: u64) {
+        if let Some(area) = self.0.get_mut(&start) {
+            area.end = end;
+        }
+    }
+
+    /// Joins neighbouring areas from the one before a range to the one behind it, if they differ in nothing. `release`
+    /// names an object that has a user less because of that, and returns false if it must not.
+    pub fn join(&mut self, range: Range<u64>, mut release: impl FnMut(ObjectId) -> bool) {
         let mut before = self.0.range(..range.start).next_back().map(|(start, area)| (*start, *area));
         let mut next = range.start;
         while let Some((start, area)) = self.0.range(next..range.end + 1).next().map(|(start, area)| (*start, *area)) {
             next = start + 1;
+            let mut may_join = || match area.backing {
+                Backing::Object(id, _) => release(id),
+                Backing::Anonymous => true,
+            };
             before = match before {
-                Some((first, lower)) if lower.continues_as(first, start, &area) => {
+                Some((first, lower)) if lower.continues_as(first, start, &area) && may_join() => {
                     self.0.remove(&start);
                     if let Some(lower) = self.0.get_mut(&first) {
                         lower.end = area.end;
-                    }
-                    if let Backing::Object(id, _) = area.backing {
-                        released(id);
                     }
                     Some((first, Area { end: area.end, ..lower }))
                 }

@@ -39,7 +39,7 @@ mod space;
 
 pub use areas::{Area, Areas, Backing};
 pub use hardware::{Hardware, Place, Rights};
-pub use objects::{Object, ObjectId, Objects};
+pub use objects::{News, Object, ObjectId, Objects};
 pub use pool::{Page, Pool};
 use slab::Slab;
 pub use space::{Access, Allowance, Denied, Kind, MAX_AREAS, MapRequest, Move, Placement, Resident, Space, Usage};

@@ -34,6 +34,17 @@ pub struct Object {
     seals: u32,
     /// The name of a file without a path, which shows as long as the object is mapped.
     name: Option<Box<[u8]>>,
+    /// What has happened to the areas that have it, if somebody wants to know.
+    news: Option<News>,
+}
+
+/// What has happened to the areas that have an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// There was another one.
+    pub was_attached: bool,
+    /// One was removed.
+    pub was_detached: bool,
 }
 
 impl Object {
@@ -109,23 +120,39 @@ impl Object {
 #[derive(Debug, Default)]
 pub struct Objects {
     pub(crate) objects: Slab<Object>,
+    has_news: bool,
 }
 
 impl Objects {
     /// Returns an empty set.
     pub const fn new() -> Objects {
-        Objects { objects: Slab::new() }
+        Objects { objects: Slab::new(), has_news: false }
     }
 
     /// Makes an object for one user.
     pub fn make(&mut self, length: u64, initial: &'static [u8]) -> ObjectId {
-        self.add(Object { chunks: BTreeMap::new(), length, initial, users: 1, seals: seal::SEAL, name: None })
+        self.add(Object {
+            chunks: BTreeMap::new(),
+            length,
+            initial,
+            users: 1,
+            seals: seal::SEAL,
+            name: None,
+            news: None,
+        })
     }
 
     /// Makes an empty object for one user: a file without a path, which has a name all the same.
     pub fn make_named(&mut self, name: &[u8], seals: u32) -> ObjectId {
         let name = Some(name.into());
-        self.add(Object { chunks: BTreeMap::new(), length: 0, initial: &[], users: 1, seals, name })
+        self.add(Object { chunks: BTreeMap::new(), length: 0, initial: &[], users: 1, seals, name, news: None })
+    }
+
+    /// Makes an object of zeros for one user, which is told of the areas that have it. These stay as they are mapped,
+    /// so that there are as many as there are other users.
+    pub fn make_counted(&mut self, name: &[u8], length: u64) -> ObjectId {
+        let (name, news) = (Some(name.into()), Some(News::default()));
+        self.add(Object { chunks: BTreeMap::new(), length, initial: &[], users: 1, seals: seal::SEAL, name, news })
     }
 
     fn add(&mut self, object: Object) -> ObjectId {
@@ -167,13 +194,56 @@ impl Objects {
 
     /// Adds a user to an object.
     pub fn share(&mut self, id: ObjectId) {
-        self.get_mut(id).users += 1;
+        let object = self.get_mut(id);
+        object.users += 1;
+        if let Some(news) = &mut object.news {
+            news.was_attached = true;
+            self.has_news = true;
+        }
+    }
+
+    /// Returns whether something has happened to areas that have an object of which somebody wants to know that.
+    #[inline(always)]
+    pub const fn has_news(&self) -> bool {
+        self.has_news
+    }
+
+    /// Returns whether somebody counts the areas that have an object.
+    pub fn is_counted(&self, id: ObjectId) -> bool {
+        self.get(id).news.is_some()
+    }
+
+    /// Forgets that there are news, each of which somebody takes now.
+    pub fn begin_news(&mut self) {
+        self.has_news = false;
+    }
+
+    /// Takes what has happened to the areas that have an object, with their number; nothing if nothing has.
+    pub fn take_news(&mut self, id: ObjectId) -> Option<(News, u32)> {
+        let object = self.get_mut(id);
+        let news = core::mem::take(object.news.as_mut()?);
+        (news != News::default()).then_some((news, object.users - 1))
+    }
+
+    /// Removes a user from an object that has two of neighbouring areas, which are joined. Returns false if they must
+    /// not be, because somebody counts them.
+    pub(crate) fn join(&mut self, pool: &mut Pool, id: ObjectId) -> bool {
+        let joins = self.get(id).news.is_none();
+        if joins {
+            self.release(pool, id);
+        }
+        joins
     }
 
     /// Removes a user from an object; the last one ends it.
     pub fn release(&mut self, pool: &mut Pool, id: ObjectId) {
         let object = self.get_mut(id);
         object.users -= 1;
+        if let Some(news) = &mut object.news {
+            news.was_detached = true;
+            self.has_news = true;
+        }
+        let object = self.get(id);
         if object.users == 0 {
             for (_, page) in object.pages() {
                 pool.release(page);

@@ -282,7 +282,7 @@ impl<H: Hardware> Space<H> {
 
     /// Joins areas in and around a range.
     fn join(&mut self, memory: &mut Memory<H>, range: Range<u64>) {
-        self.areas.join(range, |id| memory.objects.release(&mut memory.pool, id));
+        self.areas.join(range, |id| memory.objects.join(&mut memory.pool, id));
     }
 
     /// Removes the entries in a range.

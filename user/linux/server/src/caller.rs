@@ -127,6 +127,7 @@ impl<M: Machine> Caller<'_, M> {
         } else {
             // However the call is over: its descriptor may have been closed meanwhile.
             self.system.locks.end_wait(thread.id);
+            self.system.ipc.end_wait(thread.id);
             if let Some(waiting) = thread.waiting.take() {
                 self.system.terminals.end_reads(thread.id, &waiting.keys);
             }

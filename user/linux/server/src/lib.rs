@@ -20,6 +20,7 @@ pub mod exec;
 pub mod futexes;
 mod generated;
 mod instance;
+pub mod ipc;
 pub mod limits;
 pub mod locks;
 pub mod options;

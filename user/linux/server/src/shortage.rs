@@ -62,13 +62,20 @@ const fn makes_something(call: Sysno) -> bool {
             | Sysno::mq_open
             | Sysno::mq_timedsend
             | Sysno::mremap
+            | Sysno::msgget
+            | Sysno::msgsnd
             | Sysno::openat
             | Sysno::pipe2
             | Sysno::renameat
             | Sysno::renameat2
+            | Sysno::semget
+            | Sysno::semop
+            | Sysno::semtimedop
             | Sysno::sendmmsg
             | Sysno::sendmsg
             | Sysno::sendto
+            | Sysno::shmat
+            | Sysno::shmget
             | Sysno::signalfd4
             | Sysno::socket
             | Sysno::socketpair

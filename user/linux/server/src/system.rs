@@ -18,6 +18,7 @@ use crate::devices;
 use crate::exec::TRAMPOLINE_CODE;
 use crate::futexes::Futexes;
 use crate::instance::FIRST;
+use crate::ipc::Ipc;
 use crate::locks::FileLocks;
 use crate::owners::Owners;
 use crate::process::{Process, SignalTimer, TimerNames};
@@ -102,6 +103,8 @@ pub struct System<M: Machine> {
     pub watches: Watches<NodeId>,
     /// Message queues.
     pub queues: Queues<Option<Notice>>,
+    /// Shared memory, semaphores and message queues of System V.
+    pub ipc: Ipc,
     /// Set while files are closed that were in sockets.
     settles: bool,
     /// Things with descriptors that are no files.
@@ -148,6 +151,7 @@ impl<M: Machine> System<M> {
             sockets: Sockets::new(Limits::default()),
             watches: Watches::new(),
             queues: Queues::default(),
+            ipc: Ipc::default(),
             settles: false,
             specials: Specials::default(),
             owners: Owners::new(),
@@ -478,6 +482,7 @@ impl<M: Machine> System<M> {
     pub(crate) fn cancel(&mut self, thread: u32, waiting: &Waiting) {
         self.futexes.remove(thread);
         self.locks.end_wait(thread);
+        self.ipc.end_wait(thread);
         self.terminals.end_reads(thread, &waiting.keys);
         if let Some((description, _)) = waiting.opening {
             self.close(description);

@@ -50,6 +50,8 @@ pub enum Key {
     Message(QueueId),
     /// A message queue has room.
     QueueRoom(QueueId),
+    /// An operation of System V that was kept for a thread is over.
+    Ipc(u32),
     /// Something has happened to a file that is watched.
     Watch(InstanceId),
 }

@@ -119,6 +119,21 @@ const PREFERRED: [Sysno; 49] = [
     Sysno::recvmsg,
 ];
 
+/// Calls about what System V has, which are made more often, too.
+const SYSTEM_V: [Sysno; 11] = [
+    Sysno::shmget,
+    Sysno::shmat,
+    Sysno::shmdt,
+    Sysno::shmctl,
+    Sysno::semget,
+    Sysno::semop,
+    Sysno::semtimedop,
+    Sysno::semctl,
+    Sysno::msgget,
+    Sysno::msgsnd,
+    Sysno::msgrcv,
+];
+
 /// Code of the program, which handles signals.
 const HANDLER: u64 = 0x20_0100;
 
@@ -140,6 +155,9 @@ fn is_in_handler(play: &mut Play, process: u32) -> bool {
 fn number(random: &mut Random, is_first: bool) -> u64 {
     if random.below(3) == 0 {
         return PREFERRED[random.below(PREFERRED.len() as u64) as usize] as u64;
+    }
+    if random.once_in(20) {
+        return SYSTEM_V[random.index(SYSTEM_V.len())] as u64;
     }
     loop {
         let number = if random.below(50) == 0 { random.below(u64::MAX) } else { random.below(300) };
@@ -213,6 +231,9 @@ fn arguments(random: &mut Random, number: u64) -> [u64; 6] {
     if let Some(chosen) = socket_arguments(random, number).filter(|_| !random.once_in(8)) {
         arguments = chosen;
     }
+    if let Some(chosen) = ipc_arguments(random, number).filter(|_| !random.once_in(8)) {
+        arguments = chosen;
+    }
     if number == Sysno::execve as u64 && random.below(2) == 0 {
         arguments[..3].copy_from_slice(&[PATHS[3].0, 0, 0]);
     }
@@ -242,6 +263,48 @@ fn socket_arguments(random: &mut Random, number: u64) -> Option<[u64; 6]> {
         Sysno::accept4 => [file(random), 0, 0, random.below(2) * 0o4000, 0, 0],
         _ => [file(random), HEADER, random.below(2) * 0x40, 0, 0, 0],
     })
+}
+
+/// Addresses at which segments are attached, now and then within each other.
+const SEGMENTS: [u64; 4] = [0, 0x40_0000, 0x40_2000, 0x41_0000];
+/// Address of operations on semaphores.
+const OPERATIONS_AT: u64 = 0x20_1280;
+/// Address of a message.
+const MESSAGE: u64 = 0x20_12c0;
+
+/// Returns arguments of a call about what System V has that mostly mean something. There are few identifiers, most of
+/// which were made anew several times.
+fn ipc_arguments(random: &mut Random, number: u64) -> Option<[u64; 6]> {
+    let id = |random: &mut Random| random.below(4);
+    let flags = |random: &mut Random| [0o1600, 0o1600, 0o3600, 0o600][random.index(4)];
+    let some = |random: &mut Random, of: &[u64]| of[random.index(of.len())];
+    Some(match SYSTEM_V.into_iter().find(|call| *call as u64 == number)? {
+        Sysno::shmget => [random.below(3), some(random, &[1, 4096, 5 * 4096, 0]), flags(random), 0, 0, 0],
+        Sysno::shmat => [id(random), some(random, &SEGMENTS), some(random, &[0, 0o10000, 0o40000, 0o100000]), 0, 0, 0],
+        Sysno::shmdt => [some(random, &SEGMENTS), 0, 0, 0, 0, 0],
+        Sysno::shmctl => [id(random), some(random, &[0, 2, 11, 12]), 0x20_2000, 0, 0, 0],
+        Sysno::semget => [random.below(3), 1 + random.below(3), flags(random), 0, 0, 0],
+        Sysno::semop => [id(random), OPERATIONS_AT, 1 + random.below(2), 0, 0, 0],
+        Sysno::semtimedop => [id(random), OPERATIONS_AT, 1 + random.below(2), 0x20_1220, 0, 0],
+        Sysno::semctl if random.once_in(6) => [id(random), 0, 0, 0, 0, 0],
+        Sysno::semctl => [id(random), random.below(3), 11 + random.below(7), some(random, &[1, 0x20_2000]), 0, 0],
+        Sysno::msgget => [random.below(3), flags(random), 0, 0, 0, 0],
+        Sysno::msgsnd => [id(random), MESSAGE, some(random, &[0, 5, 8000]), some(random, &[0, 0, 0o4000]), 0, 0],
+        _ => [id(random), 0x20_2000, some(random, &[0, 5, 8000]), random.below(3), some(random, &[0, 0o10000]), 0],
+    })
+}
+
+/// Writes operations on semaphores, half of which are undone, and a message's type.
+fn choose_operations(play: &mut Play, random: &mut Random, process: u32) {
+    let mut bytes = Vec::new();
+    for _ in 0..2 {
+        let change = random.below(6) as i16 - 3;
+        bytes.extend((random.below(3) as u16).to_le_bytes());
+        bytes.extend(change.to_le_bytes());
+        bytes.extend(([0, 0o10000, 0o10000, 0o4000][random.index(4)] as u16).to_le_bytes());
+    }
+    play.write(process, OPERATIONS_AT, &bytes);
+    play.write(process, MESSAGE, &(1 + random.below(2)).to_le_bytes());
 }
 
 /// Writes a name of a socket, and the record of a message of some bytes with some open files.
@@ -295,6 +358,16 @@ struct Counts {
     most_sent: usize,
     received: usize,
     ended: usize,
+    /// Threads that waited for System V's semaphores and messages at once, and whose wait was over.
+    most_for_ipc: usize,
+    went_on: usize,
+    most_attached: u64,
+}
+
+/// Returns how many threads wait for System V's semaphores and messages.
+fn for_ipc(play: &Play) -> usize {
+    let ipc = &play.instance.system.ipc;
+    ipc.semaphores.threads().chain(ipc.queues.threads()).count()
 }
 
 /// Lets somebody run, if all wait. Returns false if that is for ever.
@@ -359,10 +432,14 @@ fn play(seed: u64, calls: usize, counts: &mut Counts) {
         if number == Sysno::fcntl as u64 && arguments[2] == LOCK {
             choose_lock(&mut play, &mut random, process);
         }
+        if arguments[1] == OPERATIONS_AT || arguments[1] == MESSAGE {
+            choose_operations(&mut play, &mut random, process);
+        }
         if arguments[1] == NAME || arguments[1] == HEADER {
             choose_message(&mut play, &mut random, process);
         }
         counts.calls += 1;
+        let for_ipc_before = for_ipc(&play);
         let lockers_before = play.instance.system.locks.threads().count();
         let waiters_before = play.instance.system.futexes.threads().count();
         let sent_before = play.instance.system.sockets.held_rights();
@@ -375,6 +452,12 @@ fn play(seed: u64, calls: usize, counts: &mut Counts) {
         counts.most_threads = counts.most_threads.max(threads.unwrap_or(0));
         counts.woken += usize::from(number == Sysno::futex as u64)
             * waiters_before.saturating_sub(play.instance.system.futexes.threads().count());
+        let for_ipc = for_ipc(&play);
+        counts.most_for_ipc = counts.most_for_ipc.max(for_ipc);
+        counts.went_on += for_ipc_before.saturating_sub(for_ipc);
+        let segments = &play.instance.system.ipc.segments;
+        let attached = segments.iter().map(|entry| entry.value.attachments).max();
+        counts.most_attached = counts.most_attached.max(attached.unwrap_or(0));
         let lockers = play.instance.system.locks.threads().count();
         counts.most_lockers = counts.most_lockers.max(lockers);
         counts.got_locks += lockers_before.saturating_sub(lockers);
@@ -412,6 +495,7 @@ fn random_calls_harm_nobody_else() {
     println!("{counts:?}");
     assert!(counts.calls > 100_000 && counts.succeeded > 10_000 && counts.waited > 1_000, "{counts:?}");
     assert!(counts.got_locks > 20 && counts.most_lockers > 1, "{counts:?}");
+    assert!(counts.most_for_ipc > 3 && counts.went_on > 20 && counts.most_attached > 3, "{counts:?}");
     assert!(counts.most_sent > 10 && counts.received > 20, "{counts:?}");
     assert!(counts.most_processes > 10 && counts.most_threads > 5 && counts.woken > 50, "{counts:?}");
 }

@@ -54,7 +54,9 @@ impl<H: Hardware> Space<H> {
                 return Ok(old);
             }
             Move::No | Move::IfNecessary if area.end == source.end && self.is_free(source.end, length - old_length) => {
-                self.copy_area(memory, (start, &area), source.end, source.end, length - old_length)?;
+                // It stays one area, also if it may not be joined with another.
+                self.areas.extend(start, old + length);
+                self.join(memory, source.end..old + length);
                 return Ok(old);
             }
             Move::No => return Err(Errno::ENOMEM),

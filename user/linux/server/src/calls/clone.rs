@@ -200,6 +200,7 @@ impl<M: Machine> Caller<'_, M> {
         let new = self.system.spaces.add(used);
         let old = core::mem::replace(&mut self.process.space, new);
         self.system.release_space(old);
+        self.system.settle_segments(self.process.id);
         self.process.has_executed = true;
         let inheritable = self.process.thread().capabilities.inheritable;
         self.process.thread_mut().capabilities = Capabilities { inheritable, ..Capabilities::SUPER_USER };

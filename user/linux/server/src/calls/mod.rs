@@ -12,6 +12,8 @@ mod futex;
 mod handles;
 mod identity;
 mod interfaces;
+mod ipc;
+mod ipc_messages;
 mod jobs;
 mod length;
 mod limits;
@@ -28,6 +30,8 @@ mod programs;
 mod queues;
 mod scheduling;
 mod seals;
+mod segments;
+mod semaphores;
 mod signals;
 mod slaves;
 mod sockets;
@@ -89,6 +93,7 @@ impl<M: Machine> Caller<'_, M> {
             return result.into();
         }
         if let Some(result) = self.process_call(call, arguments) {
+            self.system.settle_segments(self.process.id);
             return result.into();
         }
         if let Some(result) = self.system_call(call, arguments) {
@@ -101,6 +106,10 @@ impl<M: Machine> Caller<'_, M> {
             return result.into();
         }
         if let Some(result) = self.socket_call(call, arguments) {
+            return result.into();
+        }
+        if let Some(result) = self.ipc_call(call, arguments) {
+            self.system.settle_segments(self.process.id);
             return result.into();
         }
         let [a, b, c, d, e, _] = *arguments;
@@ -224,6 +233,27 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::recvmsg => self.recvmsg(a, b, c),
             Sysno::sendmmsg => self.sendmmsg(a, b, c, d),
             Sysno::recvmmsg => self.recvmmsg(a, b, c, d, e),
+
+            _ => return None,
+        })
+    }
+
+    /// Makes a call about what System V has.
+    #[rustfmt::skip]
+    fn ipc_call(&mut self, call: Sysno, &[a, b, c, d, e, _]: &[u64; 6]) -> Option<Result> {
+        Some(match call {
+            Sysno::shmget => self.shmget(a, b, c),
+            Sysno::shmat => self.shmat(a, b, c),
+            Sysno::shmdt => self.shmdt(a),
+            Sysno::shmctl => self.shmctl(a, b, c),
+            Sysno::semget => self.semget(a, b, c),
+            Sysno::semop => self.semtimedop(a, b, c, 0),
+            Sysno::semtimedop => self.semtimedop(a, b, c, d),
+            Sysno::semctl => self.semctl(a, b, c, d),
+            Sysno::msgget => self.msgget(a, b),
+            Sysno::msgsnd => self.msgsnd(a, b, c, d),
+            Sysno::msgrcv => self.msgrcv(a, b, c, d, e),
+            Sysno::msgctl => self.msgctl(a, b, c),
 
             _ => return None,
         })

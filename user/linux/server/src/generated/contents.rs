@@ -116,7 +116,7 @@ impl<M: Machine> Caller<'_, M> {
         match What::of(node).ok_or(Errno::EINVAL)? {
             What::Fixed(index) => match FIXED[index].made {
                 Made::Text(text) => Ok(text.into()),
-                Made::File(file) => Ok(self.fixed_file(file)),
+                Made::File(file) => self.fixed_file(file),
                 _ => Err(Errno::EINVAL),
             },
             What::Entry(owner, index) => self.process_file(owner, None, ENTRIES[index].entry),
@@ -126,8 +126,8 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    fn fixed_file(&mut self, file: File) -> Vec<u8> {
-        match file {
+    fn fixed_file(&mut self, file: File) -> Result<Vec<u8>> {
+        Ok(match file {
             File::Processors => self.facts().processors(),
             File::Memory => self.facts().memory(),
             File::Stat => self.facts().stat(),
@@ -154,8 +154,9 @@ impl<M: Machine> Caller<'_, M> {
                 identifier(bytes)
             }
             File::PipeSize => format!("{}\n", Pipe::CAPACITY).into_bytes(),
+            File::Ipc(file) => self.system.ipc_file(file)?,
             File::OpenFiles => format!("{}\t0\t{}\n", self.system.descriptions.count(), i64::MAX).into_bytes(),
-        }
+        })
     }
 
     fn random_bytes(&mut self) -> [u8; 16] {

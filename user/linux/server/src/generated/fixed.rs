@@ -2,6 +2,8 @@
 
 use tench_linux_files::Class;
 
+use super::ipc::IpcFile;
+
 /// How a fixed node is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Made {
@@ -49,6 +51,7 @@ pub(crate) enum File {
     StartIdentifier,
     PipeSize,
     OpenFiles,
+    Ipc(IpcFile),
 }
 
 /// A node that does not belong to a process.
@@ -84,9 +87,10 @@ const CPU: usize = 11;
 const SYS_KERNEL: usize = 12;
 const SYS_MEMORY: usize = 13;
 const HUGE_PAGES: usize = 14;
+const SYSTEM_V: usize = 15;
 
 /// All of them. Each comes behind its directory.
-pub(crate) static FIXED: [Fixed; 54] = [
+pub(crate) static FIXED: [Fixed; 65] = [
     line(PROC, "proc", Made::Directory),
     line(SYS, "sys", Made::Directory),
     line(PROC, "sys", Made::Directory),
@@ -102,6 +106,7 @@ pub(crate) static FIXED: [Fixed; 54] = [
     line(SYS, "kernel", Made::Directory),
     line(SYS_KERNEL, "mm", Made::Directory),
     line(SYS_MEMORY, "transparent_hugepage", Made::Directory),
+    line(PROC, "sysvipc", Made::Directory),
     line(PROC, "self", Made::Own),
     line(PROC, "thread-self", Made::OwnThread),
     line(PROC, "mounts", Made::Link("self/mounts")),
@@ -124,6 +129,16 @@ pub(crate) static FIXED: [Fixed; 54] = [
     line(KERNEL, "cap_last_cap", Made::Text("40\n")),
     line(KERNEL, "overflowuid", Made::Text("65534\n")),
     line(KERNEL, "overflowgid", Made::Text("65534\n")),
+    line(KERNEL, "shmmax", Made::File(File::Ipc(IpcFile::SegmentLimit))),
+    line(KERNEL, "shmall", Made::File(File::Ipc(IpcFile::SegmentLimit))),
+    line(KERNEL, "shmmni", Made::File(File::Ipc(IpcFile::MostSegments))),
+    line(KERNEL, "sem", Made::File(File::Ipc(IpcFile::SemaphoreLimits))),
+    line(KERNEL, "msgmax", Made::File(File::Ipc(IpcFile::LongestMessage))),
+    line(KERNEL, "msgmnb", Made::File(File::Ipc(IpcFile::QueueLimit))),
+    line(KERNEL, "msgmni", Made::File(File::Ipc(IpcFile::MostQueues))),
+    line(SYSTEM_V, "shm", Made::File(File::Ipc(IpcFile::Segments))),
+    line(SYSTEM_V, "sem", Made::File(File::Ipc(IpcFile::Semaphores))),
+    line(SYSTEM_V, "msg", Made::File(File::Ipc(IpcFile::Queues))),
     line(RANDOM, "uuid", Made::File(File::Identifier)),
     line(RANDOM, "boot_id", Made::File(File::StartIdentifier)),
     line(RANDOM, "entropy_avail", Made::Text("256\n")),

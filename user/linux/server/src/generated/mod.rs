@@ -15,6 +15,7 @@
 mod contents;
 mod described;
 mod fixed;
+mod ipc;
 mod links;
 mod process;
 mod status;

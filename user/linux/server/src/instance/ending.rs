@@ -167,6 +167,8 @@ impl<M: Machine> Instance<M> {
         }
         system.release_node(process.directory);
         system.release_space(process.space);
+        system.settle_segments(process.id);
+        system.undo_semaphores(process);
         system.waiters.wake(Key::Program(process.id));
         // What is left of it until its parent has learnt of its end is small.
         process.descriptors = Descriptors::default();
@@ -231,6 +233,7 @@ impl<M: Machine> Instance<M> {
                 self.processes.remove(id);
             }
         }
+        self.system.end_ipc();
         self.system.close_outside();
     }
 }

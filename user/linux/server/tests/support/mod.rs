@@ -14,7 +14,7 @@ use tench_linux::thread::{FloatRegisters, Registers, State};
 use tench_linux::{Fault, Instance, Machine, Process, System, Threads};
 use tench_linux_files::{Errno, Kind, Node};
 use tench_linux_locks::Owner;
-use tench_linux_memory::{Access, Hardware, Page, Place, Rights};
+use tench_linux_memory::{Access, Backing, Hardware, Page, Place, Rights};
 
 /// Time from the beginning of 1970 to the machine's start.
 pub const START: Duration = Duration::from_secs(1_767_225_600);
@@ -421,6 +421,7 @@ impl Play {
         system.tree.check().unwrap();
         system.sockets.check();
         self.check_threads();
+        self.check_ipc();
         self.check_terminals();
     }
 
@@ -473,6 +474,30 @@ impl Play {
         };
         for id in system.futexes.threads().chain(system.locks.threads()) {
             assert_eq!(waits(id), Some(true), "thread {id} stands in a queue");
+        }
+    }
+
+    /// Checks that segments know who has them attached, and that who waits for System V's semaphores and messages, or
+    /// wants something to be undone, is there.
+    fn check_ipc(&self) {
+        let Instance { system, processes, .. } = &self.instance;
+        let ipc = &system.ipc;
+        ipc.segments.check().unwrap();
+        ipc.semaphores.check().unwrap();
+        ipc.queues.check().unwrap();
+        for entry in ipc.segments.iter() {
+            let areas = system.spaces.iter().flat_map(|used| used.space.areas().iter());
+            let content = entry.value.content;
+            let of_it = areas.filter(|(_, area)| matches!(area.backing, Backing::Object(id, _) if id == content));
+            assert_eq!(of_it.count() as u64, entry.value.attachments, "segment {} is attached", entry.id);
+        }
+        for id in ipc.semaphores.threads().chain(ipc.queues.threads()) {
+            let process = processes.find(processes.owner(id).unwrap()).unwrap();
+            let state = process.threads[process.index_of(id).unwrap()].state;
+            assert_eq!(state, State::Waits, "thread {id} waits for System V's");
+        }
+        for id in ipc.semaphores.processes() {
+            assert!(processes.find(id).is_some_and(|process| !process.has_ended()), "process {id} undoes");
         }
     }
 
