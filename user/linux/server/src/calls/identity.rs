@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use tench_linux_calls::records::u32_at;
+use tench_linux_calls::numbers::capability;
 use tench_linux_files::Errno;
 
 use crate::Machine;
@@ -13,9 +13,6 @@ use crate::descriptors::MAX_DESCRIPTORS;
 /// Length of a string in the description of the system.
 const UNAME: usize = 65;
 
-/// The most further groups of a process.
-const MOST_GROUPS: u64 = 65_536;
-
 /// Number of the limit of descriptors.
 const DESCRIPTORS: u64 = 7;
 
@@ -24,11 +21,15 @@ pub(crate) const fn limits_of(resource: u64, descriptors: u32) -> Option<[u64; 2
     const STACK: u64 = 3;
     const CORE: u64 = 4;
     const MEMORY_LOCK: u64 = 8;
+    const NICE: u64 = 13;
+    const REAL_TIME: u64 = 14;
     Some(match resource {
         STACK => [8 << 20, u64::MAX],
         CORE => [0, u64::MAX],
         DESCRIPTORS => [descriptors as u64, 1 << 20],
         MEMORY_LOCK => [8 << 20, 8 << 20],
+        // Priorities: without the capability for it, nobody gets a higher one.
+        NICE | REAL_TIME => [0, 0],
         0..16 => [u64::MAX, u64::MAX],
         _ => return None,
     })
@@ -40,11 +41,6 @@ pub(crate) const fn system_name() -> [&'static str; 6] {
 }
 
 impl<M: Machine> Caller<'_, M> {
-    /// Reads the numbers of the user or group three times: all are the super-user's.
-    pub fn read_super_user(&mut self, into: [u64; 3]) -> Result {
-        into.into_iter().try_for_each(|place| self.write(place, &[0; 4])).map(|()| 0)
-    }
-
     /// Reads and sets how programs run: in one way only.
     pub fn personality(new: u64) -> Result {
         const ONLY_READ: u32 = u32::MAX;
@@ -53,75 +49,41 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Reads and sets a limit.
     pub fn prlimit64(&mut self, process: u64, resource: u64, new: u64, old: u64) -> Result {
-        if process != 0 && process != u64::from(self.process.id) {
-            return Err(Errno::ESRCH);
+        let id = if process as u32 == 0 { self.process.id } else { process as u32 };
+        let is_own = self.process.index_of(id).is_ok();
+        let others = self.others.owner(id).and_then(|owner| self.others.find(owner));
+        let whose = if is_own { &*self.process } else { others.ok_or(Errno::ESRCH)? };
+        if !is_own && !self.identity().may_limit(whose.identity()) {
+            return Err(Errno::EPERM);
         }
-        let limits = limits_of(resource, self.process.descriptors.limit).ok_or(Errno::EINVAL)?;
+        let (owner, before) = (whose.id, whose.descriptors.limit);
+        let limits = limits_of(resource, before).ok_or(Errno::EINVAL)?;
         if new != 0 {
             let record: [u8; 16] = self.read_record(new)?;
-            let current = tench_linux_calls::records::u64_at(&record, 0);
-            if current > tench_linux_calls::records::u64_at(&record, 8) {
+            let [current, most] = [0, 8].map(|offset| tench_linux_calls::records::u64_at(&record, offset));
+            if current > most {
                 return Err(Errno::EINVAL);
             }
-            if resource == DESCRIPTORS {
-                self.process.descriptors.limit = current.min(1 << 20) as u32;
+            if most > limits[1] && !self.identity().has(capability::SYS_RESOURCE) {
+                return Err(Errno::EPERM);
+            }
+            let whose = if is_own { Some(&mut *self.process) } else { self.others.get(owner) };
+            if let Some(process) = whose.filter(|_| resource == DESCRIPTORS) {
+                process.descriptors.limit = current.min(1 << 20) as u32;
             }
         }
         self.write_if_wanted(old, &limits.map(u64::to_le_bytes).concat()).map(|()| 0)
     }
 
-    /// Changes users or groups, each to the super-user's or not at all: there are no others.
-    pub fn stay_super_user(ids: &[u64]) -> Result {
-        let stays = ids.iter().all(|id| matches!(*id as u32, 0 | u32::MAX));
-        if stays { Ok(0) } else { Err(Errno::EPERM) }
-    }
-
-    /// Reads the further groups of the process; only their number, if there is room for none.
-    pub fn getgroups(&mut self, room: u64, into: u64) -> Result {
-        let groups = self.process.groups.clone();
-        let groups = groups.as_deref().unwrap_or_default();
-        let room = (room as u32).cast_signed();
-        if room < 0 || room > 0 && (room as usize) < groups.len() {
-            return Err(Errno::EINVAL);
-        }
-        if room > 0 {
-            self.system.memory.check_room(2 * size_of_val(groups))?;
-            let bytes: Vec<u8> = groups.iter().flat_map(|group| group.to_le_bytes()).collect();
-            self.write(into, &bytes)?;
-        }
-        Ok(groups.len() as u64)
-    }
-
-    /// Sets the further groups of the process.
-    pub fn setgroups(&mut self, count: u64, from: u64) -> Result {
-        const NOBODY: u32 = u32::MAX;
-        let count = u64::from(count as u32);
-        if count > MOST_GROUPS {
-            return Err(Errno::EINVAL);
-        }
-        // The bytes, the numbers, and what stays.
-        self.system.memory.check_room(4 * count as usize * size_of::<u32>())?;
-        let bytes = self.read(from, count as usize * 4)?;
-        let mut groups: Vec<u32> = (0..count as usize).map(|index| u32_at(&bytes, index * 4)).collect();
-        if groups.contains(&NOBODY) {
-            return Err(Errno::EINVAL);
-        }
-        groups.sort_unstable();
-        self.process.groups = (count != 0).then(|| groups.into());
-        Ok(0)
-    }
-
     /// Controls the process.
-    pub fn prctl(&mut self, operation: u64, argument: u64) -> Result {
-        const GET_DUMPABLE: u64 = 3;
-        const SET_DUMPABLE: u64 = 4;
+    pub fn prctl(&mut self, operation: u64, arguments: [u64; 4]) -> Result {
         const SET_NAME: u64 = 15;
         const GET_NAME: u64 = 16;
-        const CAPBSET_READ: u64 = 23;
-        const SET_NO_NEW_PRIVILEGES: u64 = 38;
+        if let Some(result) = self.control_power(operation, arguments) {
+            return result;
+        }
+        let argument = arguments[0];
         match operation {
-            GET_DUMPABLE => Ok(1),
-            SET_DUMPABLE | SET_NO_NEW_PRIVILEGES => Ok(0),
             SET_NAME => {
                 let name = match self.read_string(argument, 16)? {
                     Some(name) => name,
@@ -134,7 +96,6 @@ impl<M: Machine> Caller<'_, M> {
                 let name = self.process.thread().name;
                 self.write(argument, &name).map(|()| 0)
             }
-            CAPBSET_READ if argument <= 40 => Ok(1),
             _ => Err(Errno::EINVAL),
         }
     }

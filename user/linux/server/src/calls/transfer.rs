@@ -260,6 +260,7 @@ impl<M: Machine> Caller<'_, M> {
         if let From::Position = from {
             open_file.position = start + done;
         }
+        self.distrust(node);
         self.system.update_time();
         self.system.tree.touch(node);
         Ok(done)
@@ -351,6 +352,7 @@ impl<M: Machine> Caller<'_, M> {
                 let most = memory.objects.get(object).room_for(place, from.len() as u64)?;
                 let from = &from[..most as usize];
                 let count = memory.objects.write(&mut memory.pool, &mut memory.hardware, object, place, from)?;
+                self.distrust(node);
                 self.system.update_time();
                 self.system.tree.touch(node);
                 count
