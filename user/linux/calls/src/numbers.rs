@@ -253,3 +253,43 @@ pub mod futex {
     /// Somebody waits for the lock.
     pub const WAITERS: u32 = 0x8000_0000;
 }
+
+pub mod capability {
+    //! Capabilities, each as the set with nothing but it.
+    pub const CHOWN: u64 = 1 << 0;
+    pub const DAC_OVERRIDE: u64 = 1 << 1;
+    pub const DAC_READ_SEARCH: u64 = 1 << 2;
+    pub const FOWNER: u64 = 1 << 3;
+    pub const FSETID: u64 = 1 << 4;
+    pub const KILL: u64 = 1 << 5;
+    pub const SETGID: u64 = 1 << 6;
+    pub const SETUID: u64 = 1 << 7;
+    pub const SETPCAP: u64 = 1 << 8;
+    pub const LINUX_IMMUTABLE: u64 = 1 << 9;
+    pub const NET_BIND_SERVICE: u64 = 1 << 10;
+    pub const IPC_OWNER: u64 = 1 << 15;
+    pub const SYS_PTRACE: u64 = 1 << 19;
+    pub const SYS_ADMIN: u64 = 1 << 21;
+    pub const SYS_NICE: u64 = 1 << 23;
+    pub const SYS_RESOURCE: u64 = 1 << 24;
+    pub const SYS_TIME: u64 = 1 << 25;
+    pub const MKNOD: u64 = 1 << 27;
+    pub const MAC_OVERRIDE: u64 = 1 << 32;
+    /// All capabilities of Linux 6.1.
+    pub const ALL: u64 = (1 << 41) - 1;
+    /// Those that belong to the user as whom files are accessed.
+    pub const OF_FILES: u64 =
+        CHOWN | DAC_OVERRIDE | DAC_READ_SEARCH | FOWNER | FSETID | LINUX_IMMUTABLE | MKNOD | MAC_OVERRIDE;
+}
+
+pub mod permission {
+    //! Bits of a mode beside the type, and what is wanted of a file.
+    pub const SET_USER: u32 = 0o4000;
+    pub const SET_GROUP: u32 = 0o2000;
+    pub const STICKY: u32 = 0o1000;
+    pub const GROUP_EXECUTE: u32 = 0o10;
+    pub const OTHERS_WRITE: u32 = 0o2;
+    pub const READ: u32 = 4;
+    pub const WRITE: u32 = 2;
+    pub const EXECUTE: u32 = 1;
+}

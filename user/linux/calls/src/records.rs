@@ -94,6 +94,7 @@ pub mod signalfd_siginfo {
     pub const SIGNAL: usize = 0;
     pub const CODE: usize = 8;
     pub const PROCESS: usize = 12;
+    pub const USER: usize = 16;
     pub const TIMER: usize = 24;
     pub const STATUS: usize = 40;
     pub const NUMBER: usize = 44;

@@ -60,7 +60,7 @@ impl Tree {
     }
 
     /// Returns whether a directory was removed.
-    fn is_removed(&self, directory: NodeId) -> bool {
+    pub fn is_removed(&self, directory: NodeId) -> bool {
         self.node(directory).links == 0
     }
 
@@ -193,6 +193,27 @@ impl Tree {
         to: &Found,
         how: Rename,
     ) -> Result<(), Errno> {
+        let Some((node, is_directory)) = self.check_rename(from, to, how)? else { return Ok(()) };
+        if how == Rename::Exchange {
+            return self.exchange(from, to);
+        }
+        if self.is_removed(to.parent) {
+            return Err(Errno::ENOENT);
+        }
+        if let Some(replaced) = to.node {
+            self.replace(memory, to, replaced, is_directory)?;
+        }
+        self.leave(from.parent, &from.name);
+        self.enter(to.parent, &to.name, node);
+        Ok(())
+    }
+
+    /// Checks that a node can have another name, before it matters who wants that. Returns the node, and whether it is
+    /// a directory; nothing if there is nothing to do.
+    ///
+    /// # Errors
+    /// Those of [`rename`](Self::rename) but that the new directory was removed, or about what is replaced.
+    pub fn check_rename(&self, from: &Found, to: &Found, how: Rename) -> Result<Option<(NodeId, bool)>, Errno> {
         if !from.is_named() {
             return Err(Errno::EBUSY);
         }
@@ -230,21 +251,7 @@ impl Tree {
         {
             return Err(if how == Rename::Exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
         }
-        if to.node == Some(node) {
-            return Ok(());
-        }
-        if how == Rename::Exchange {
-            return self.exchange(from, to);
-        }
-        if self.is_removed(to.parent) {
-            return Err(Errno::ENOENT);
-        }
-        if let Some(replaced) = to.node {
-            self.replace(memory, to, replaced, is_directory)?;
-        }
-        self.leave(from.parent, &from.name);
-        self.enter(to.parent, &to.name, node);
-        Ok(())
+        Ok((to.node != Some(node)).then_some((node, is_directory)))
     }
 
     /// Returns whether a directory is another one or lies below it.

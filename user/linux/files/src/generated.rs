@@ -6,6 +6,7 @@
 use alloc::vec::Vec;
 
 use crate::Errno;
+use crate::access::Credentials;
 use crate::node::{Attributes, Kind, Node, NodeId, Time};
 use crate::tree::Tree;
 
@@ -69,6 +70,21 @@ pub trait Generated {
     /// # Errors
     /// `ENOENT` if that does not exist any more.
     fn target(&self, link: NodeId) -> Result<Target, Errno>;
+
+    /// Returns who walks; nothing if that may search every directory.
+    fn searcher(&self) -> Option<Credentials<'_>> {
+        None
+    }
+
+    /// Returns the user who walks; nothing if all links may be followed.
+    fn user(&self) -> Option<u32> {
+        None
+    }
+
+    /// Returns whether a generated directory may be searched.
+    fn may_search(&self, _: NodeId, _: &Credentials<'_>) -> bool {
+        true
+    }
 }
 
 /// Stands for generated directories that contain nothing.

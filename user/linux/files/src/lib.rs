@@ -4,8 +4,8 @@
 //! [object](tench_linux_memory::Object), so that it can be mapped. [Paths](Tree::walk) lead to nodes. An entry may also
 //! lead to a directory that is not in the tree, whose contents are [made up](Generated).
 //!
-//! Everything belongs to the super-user, as whom the programs run: permissions are recorded and shown, but forbid
-//! nothing.
+//! Files have owners and permissions. [`Credentials`] say what these forbid; on the way of a path they are checked
+//! here, and otherwise by who calls.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+mod access;
 mod change;
 mod directory;
 mod generated;
@@ -22,6 +23,7 @@ mod path;
 mod pipe;
 mod tree;
 
+pub use access::Credentials;
 pub use change::Rename;
 pub use directory::Entry;
 pub use generated::{Class, Generated, Nothing, Target};

@@ -6,6 +6,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::access::Credentials;
 use crate::generated::{Class, Generated, Nothing, Target};
 use crate::node::{Kind, Node};
 use crate::{Errno, NodeId, Tree};
@@ -164,6 +165,7 @@ impl Tree {
     /// - `ENOTDIR`: something on its way is no directory.
     /// - `ELOOP`: it leads through too many symbolic links.
     /// - `ENAMETOOLONG`: the path is too long, or a name that is not its last.
+    /// - `EACCES`: a directory may not be searched, or a link may not be followed.
     /// - Those of [`Generated`].
     pub fn walk_with(
         &self,
@@ -190,15 +192,16 @@ impl Tree {
         if path.len() > MAX_PATH {
             return Err(Errno::ENAMETOOLONG);
         }
+        let searcher = generated.searcher();
         let mut here = if path[0] == b'/' { root } else { from };
         let mut rest = Rest::of(path);
         let mut links = 0;
         while let Some(place) = rest.next() {
             let is_last = rest.is_over();
-            let node = self.step(generated, root, here, &rest.path[place.clone()], is_last)?;
+            let node = self.step((generated, searcher.as_ref()), (root, here), &rest.path[place.clone()], is_last)?;
             if let Some(node) = node
                 && (!is_last || last.follows(rest.slash))
-                && let Some(target) = self.target(generated, node)?
+                && let Some(target) = self.target(generated, (here, node), is_last)?
             {
                 links += 1;
                 if links > MAX_LINKS {
@@ -234,9 +237,8 @@ impl Tree {
     /// Returns the node with a name in a directory.
     fn step(
         &self,
-        generated: &dyn Generated,
-        root: NodeId,
-        here: NodeId,
+        (generated, searcher): (&dyn Generated, Option<&Credentials<'_>>),
+        (root, here): (NodeId, NodeId),
         name: &[u8],
         is_last: bool,
     ) -> Result<Option<NodeId>, Errno> {
@@ -245,6 +247,9 @@ impl Tree {
             Kind::Generated(Class::Directory) => None,
             _ => return Err(Errno::ENOTDIR),
         };
+        if let Some(searcher) = searcher {
+            self.check_search(generated, here, searcher)?;
+        }
         // The last name is looked up by the caller, who may find something else to be wrong first.
         if name.len() > MAX_NAME && !is_last {
             return Err(Errno::ENAMETOOLONG);
@@ -259,10 +264,21 @@ impl Tree {
         })
     }
 
-    /// Returns where a node leads, if it is a link.
-    fn target(&self, generated: &dyn Generated, node: NodeId) -> Result<Option<Followed<'_>>, Errno> {
-        Ok(match &self.node(node).kind {
-            Kind::Link(path) => Some(Followed::Path(Cow::Borrowed(path))),
+    /// Returns where a node in a directory leads, if it is a link.
+    fn target(
+        &self,
+        generated: &dyn Generated,
+        (directory, node): (NodeId, NodeId),
+        is_last: bool,
+    ) -> Result<Option<Followed<'_>>, Errno> {
+        let link = self.node(node);
+        Ok(match &link.kind {
+            Kind::Link(path) => {
+                if is_last {
+                    self.check_follow(generated, directory, link)?;
+                }
+                Some(Followed::Path(Cow::Borrowed(path)))
+            }
             Kind::Generated(Class::Link) => Some(match generated.target(node)? {
                 Target::Path(path) => Followed::Path(Cow::Owned(path)),
                 Target::Node(node) => Followed::Node(node),

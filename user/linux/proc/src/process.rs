@@ -10,8 +10,6 @@ use crate::text::Text;
 const PAGE: u64 = 4;
 /// Flag of a process that has started no program since it was made (`PF_FORKNOEXEC`).
 const NOT_EXECUTED: u32 = 0x40;
-/// All capabilities of Linux 6.1, which the super-user has.
-const CAPABILITIES: u64 = (1 << 41) - 1;
 /// The signals that `stat` shows.
 const SHOWN: u64 = 0x7fff_ffff;
 
@@ -165,8 +163,15 @@ pub struct Process<'a> {
     pub layout: Layout,
     /// Signals.
     pub signals: Signals,
-    /// Capabilities: those that can be inherited, those that are permitted, and those that count.
-    pub capabilities: [u64; 3],
+    /// Users: the real, the effective and the saved one, and the one for files.
+    pub users: [u32; 4],
+    /// Groups, in the same order.
+    pub group_ids: [u32; 4],
+    /// Capabilities: those that can be inherited, those that are permitted, those that count, those that a program of
+    /// the super-user gets, and those that every program gets.
+    pub capabilities: [u64; 5],
+    /// No program that it runs gives it more power.
+    pub has_no_new_privileges: bool,
     /// Permissions that new files do not get.
     pub mask: u32,
     /// Numbers of further groups, in order.
@@ -250,7 +255,11 @@ impl Process<'_> {
             "Tgid:\t{}\nNgid:\t0\nPid:\t{}\nPPid:\t{}\nTracerPid:\t0\n",
             self.id, self.thread, self.parent
         ));
-        text.add(format_args!("Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nFDSize:\t{}\nGroups:\t", self.descriptors));
+        for (name, ids) in [("Uid", self.users), ("Gid", self.group_ids)] {
+            let [real, effective, saved, files] = ids;
+            text.add(format_args!("{name}:\t{real}\t{effective}\t{saved}\t{files}\n"));
+        }
+        text.add(format_args!("FDSize:\t{}\nGroups:\t", self.descriptors));
         for (index, group) in self.groups.iter().enumerate() {
             text.add(format_args!("{}{group}", if index > 0 { " " } else { "" }));
         }
@@ -264,11 +273,12 @@ impl Process<'_> {
         }
         text.add(format_args!("Threads:\t{}\n", self.threads));
         self.add_signals(&mut text);
-        for (name, set) in ["CapInh", "CapPrm", "CapEff"].into_iter().zip(self.capabilities) {
+        let names = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
+        for (name, set) in names.into_iter().zip(self.capabilities) {
             text.add(format_args!("{name}:\t{set:016x}\n"));
         }
-        text.add(format_args!("CapBnd:\t{CAPABILITIES:016x}\n"));
-        text.add(format_args!("CapAmb:\t{:016x}\nNoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n", 0));
+        let no_new = u32::from(self.has_no_new_privileges);
+        text.add(format_args!("NoNewPrivs:\t{no_new}\nSeccomp:\t0\nSeccomp_filters:\t0\n"));
         text.add(format_args!("Speculation_Store_Bypass:\tunknown\nSpeculationIndirectBranch:\tunknown\n"));
         text.add(format_args!("Cpus_allowed:\t1\nCpus_allowed_list:\t0\nMems_allowed:\t1\nMems_allowed_list:\t0\n"));
         text.add(format_args!("voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n"));

@@ -71,7 +71,10 @@ fn process() -> Process<'static> {
             queued: 2,
             most: 1024,
         },
-        capabilities: [0, 0x1ff_ffff_ffff, 0x1ff_ffff_ffff],
+        users: [1, 2, 3, 4],
+        group_ids: [5, 6, 7, 8],
+        capabilities: [0, 0x1ff_ffff_ffff, 0x1ff_ffff_fffe, 0x1ff_ffff_fffd, 1],
+        has_no_new_privileges: true,
         mask: 0o22,
         groups: &[],
         descriptors: 64,
@@ -129,7 +132,11 @@ fn status_says_what_it_is_given_with_the_names_of_linux() {
     assert_eq!((status.vmstk, status.vmexe, status.vmlib, status.vmpte), (Some(132), Some(60), Some(16), Some(20)));
     assert_eq!((status.threads, status.sigq, status.sigpnd, status.shdpnd), (2, (2, 1024), 1, 2));
     assert_eq!((status.sigblk, status.sigign, status.sigcgt), (4, 1 << 40 | 8, 16));
-    assert_eq!((status.capeff, status.cpus_allowed), ((1 << 41) - 1, Some(vec![1])));
+    assert_eq!((status.capeff, status.cpus_allowed), ((1 << 41) - 2, Some(vec![1])));
+    assert_eq!((status.capprm, status.capbnd, status.capamb), ((1 << 41) - 1, Some((1 << 41) - 3), Some(1)));
+    assert_eq!((status.ruid, status.euid, status.suid, status.fuid), (1, 2, 3, 4));
+    assert_eq!((status.rgid, status.egid, status.sgid, status.fgid), (5, 6, 7, 8));
+    assert_eq!(status.nonewprivs, Some(1));
     let (own, mine) = (own("/proc/self/status"), names(&text));
     // Other versions and machines have some more, or lack some.
     let theirs: Vec<String> = names(&own).into_iter().filter(|name| mine.contains(name)).collect();

@@ -30,5 +30,5 @@ mod queue;
 mod queues;
 
 pub use queue::{Limits, MAX_PRIORITY, Message};
-pub use queues::{QueueId, Queues, Wanted};
+pub use queues::{Owned, QueueId, Queues, Wanted};
 pub use tench_linux_calls::Errno;

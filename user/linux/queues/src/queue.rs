@@ -25,6 +25,11 @@ impl Limits {
     /// Bytes that Linux counts for a message beside its own, and for a priority.
     const BESIDE: u64 = 48;
 
+    /// Returns whether everybody may make a queue with these limits.
+    pub(crate) const fn are_usual(self) -> bool {
+        self.messages <= Limits::USUAL.messages && self.bytes <= Limits::USUAL.bytes
+    }
+
     /// Returns the bytes for which the maker of a queue is charged.
     ///
     /// # Errors

@@ -18,16 +18,29 @@ pub struct QueueId(u32);
 /// Conditions for a queue that is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Makes the queue, if there is none, with these limits and permissions.
-    pub make: Option<(Limits, u32)>,
+    /// Makes the queue, if there is none, with these limits and for this owner.
+    pub make: Option<(Limits, Owned)>,
     /// Refuses a queue that is there already.
     pub is_new: bool,
+    /// Limits may be higher than the usual ones, and there may be more queues than usual.
+    pub is_privileged: bool,
+}
+
+/// Whose a queue is, and who may do what with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owned {
+    /// Permissions.
+    pub permissions: u32,
+    /// The user.
+    pub user: u32,
+    /// The group.
+    pub group: u32,
 }
 
 #[derive(Debug)]
 struct Queue<N> {
     limits: Limits,
-    permissions: u32,
+    owned: Owned,
     messages: Messages,
     has_name: bool,
     users: u32,
@@ -55,25 +68,37 @@ impl<N> Queues<N> {
     pub const MAX_BYTES: u64 = 819_200;
     /// The most names of queues.
     pub const MAX_NAMES: usize = 1024;
+    /// The most names of queues, unless somebody privileged makes another one.
+    pub const USUAL_NAMES: usize = 256;
 
-    /// Opens a queue, or makes it. It has a user more then.
+    /// Opens a queue, or makes it. It has a user more then. `permit` says whether one that is there may be opened.
     ///
     /// # Errors
     /// `ENOENT` if there is no such queue, `EEXIST` if there is one, `EACCES` and `ENAMETOOLONG` if none can have the
     /// name, `EINVAL` if none can have the limits, `EMFILE` if they are too high together with all others', `ENOSPC` if
-    /// there are too many queues.
-    pub fn open(&mut self, name: &[u8], wanted: Wanted) -> Result<QueueId, Errno> {
+    /// there are too many queues; and those of `permit`.
+    pub fn open(
+        &mut self,
+        name: &[u8],
+        wanted: Wanted,
+        permit: impl FnOnce(Owned) -> Result<(), Errno>,
+    ) -> Result<QueueId, Errno> {
         check_name(name)?;
         if let Some(id) = self.names.get(name).copied() {
             if wanted.is_new && wanted.make.is_some() {
                 return Err(Errno::EEXIST);
             }
+            permit(self.get(id).owned)?;
             self.get_mut(id).users += 1;
             return Ok(id);
         }
-        let (limits, permissions) = wanted.make.ok_or(Errno::ENOENT)?;
-        if self.names.len() >= Self::MAX_NAMES {
+        let (limits, owned) = wanted.make.ok_or(Errno::ENOENT)?;
+        let most = if wanted.is_privileged { Self::MAX_NAMES } else { Self::USUAL_NAMES };
+        if self.names.len() >= most {
             return Err(Errno::ENOSPC);
+        }
+        if !wanted.is_privileged && !limits.are_usual() {
+            return Err(Errno::EINVAL);
         }
         let charge = limits.charge()?;
         if self.charged + charge > Self::MAX_BYTES {
@@ -81,7 +106,7 @@ impl<N> Queues<N> {
         }
         self.charged += charge;
         let messages = Messages::default();
-        let new = Some(Queue { limits, permissions, messages, has_name: true, users: 1, notice: None });
+        let new = Some(Queue { limits, owned, messages, has_name: true, users: 1, notice: None });
         let index = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());
         match self.all.get_mut(index) {
             Some(place) => *place = new,
@@ -92,13 +117,15 @@ impl<N> Queues<N> {
         Ok(id)
     }
 
-    /// Takes a queue's name away. It ends with its last user.
+    /// Takes a queue's name away, if `permit` says so. It ends with its last user.
     ///
     /// # Errors
-    /// `ENOENT`, and those of names.
-    pub fn unlink(&mut self, name: &[u8]) -> Result<(), Errno> {
+    /// `ENOENT`, and those of names and of `permit`.
+    pub fn unlink(&mut self, name: &[u8], permit: impl FnOnce(Owned) -> Result<(), Errno>) -> Result<(), Errno> {
         check_name(name)?;
-        let id = self.names.remove(name).ok_or(Errno::ENOENT)?;
+        let id = self.names.get(name).copied().ok_or(Errno::ENOENT)?;
+        permit(self.get(id).owned)?;
+        self.names.remove(name);
         self.get_mut(id).has_name = false;
         self.end_if_unused(id);
         Ok(())
@@ -141,9 +168,9 @@ impl<N> Queues<N> {
         self.get(id).limits
     }
 
-    /// Returns a queue's permissions, which forbid nothing.
-    pub fn permissions(&self, id: QueueId) -> u32 {
-        self.get(id).permissions
+    /// Returns whose a queue is.
+    pub fn owned(&self, id: QueueId) -> Owned {
+        self.get(id).owned
     }
 
     /// Returns how many messages a queue has.

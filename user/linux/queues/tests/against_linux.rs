@@ -5,7 +5,7 @@ use std::ffi::CString;
 
 use nix::mqueue::{self, MQ_OFlag, MqAttr, MqdT};
 use nix::sys::stat::Mode;
-use tench_linux_queues::{Errno, Limits, MAX_PRIORITY, Message, QueueId, Queues, Wanted};
+use tench_linux_queues::{Errno, Limits, MAX_PRIORITY, Message, Owned, QueueId, Queues, Wanted};
 use tench_random::Random;
 
 /// Names of queues, some of which none can have.
@@ -66,7 +66,9 @@ impl Both {
         let mode = Mode::S_IRUSR | Mode::S_IWUSR;
         let made = format!("{here:?}");
         let there = number(mqueue::mq_open(&*name_there, flags, mode, Some(&there)));
-        let here = raw(self.queues.open(name.as_bytes(), Wanted { make: creates.then_some((here, 0o600)), is_new }));
+        let owned = Owned { permissions: 0o600, user: 0, group: 0 };
+        let wanted = Wanted { make: creates.then_some((here, owned)), is_new, is_privileged: true };
+        let here = raw(self.queues.open(name.as_bytes(), wanted, |_| Ok(())));
         self.log.push(format!("open {name} {creates} {is_new} {made}: {here:?} {there:?}"));
         match (here, there) {
             (Ok(here), Ok(there)) => self.open.push((here, there)),
@@ -77,7 +79,7 @@ impl Both {
 
     fn unlink(&mut self) {
         let (name, there) = self.name();
-        let (here, there) = (raw(self.queues.unlink(name.as_bytes())), number(mqueue::mq_unlink(&*there)));
+        let (here, there) = (raw(self.queues.unlink(name.as_bytes(), |_| Ok(()))), number(mqueue::mq_unlink(&*there)));
         self.log.push(format!("unlink {name}: {here:?} {there:?}"));
         if here != there {
             self.fail();
@@ -166,9 +168,12 @@ fn queues_do_what_those_of_linux_do() {
     }
     for name in ["a", "b", "c"] {
         let name = format!("{}{name}", both.prefix);
-        assert_eq!(both.queues.unlink(name.as_bytes()).is_ok(), mqueue::mq_unlink(&*format!("/{name}")).is_ok());
+        assert_eq!(
+            both.queues.unlink(name.as_bytes(), |_| Ok(())).is_ok(),
+            mqueue::mq_unlink(&*format!("/{name}")).is_ok()
+        );
     }
-    let _ = both.queues.unlink(&[b'n'; 255]);
+    let _ = both.queues.unlink(&[b'n'; 255], |_| Ok(()));
     let _ = mqueue::mq_unlink(&*format!("/{}", "n".repeat(255)));
     assert_eq!(both.queues.queues(), 0);
     both.queues.check().unwrap();

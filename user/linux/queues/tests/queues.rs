@@ -1,8 +1,9 @@
 //! Notices of messages, and the number of queues.
 
-use tench_linux_queues::{Errno, Limits, Message, QueueId, Queues, Wanted};
+use tench_linux_queues::{Errno, Limits, Message, Owned, QueueId, Queues, Wanted};
 
-const NEW: Wanted = Wanted { make: Some((Limits::USUAL, 0o600)), is_new: false };
+const OWNED: Owned = Owned { permissions: 0o600, user: 5, group: 6 };
+const NEW: Wanted = Wanted { make: Some((Limits::USUAL, OWNED)), is_new: false, is_privileged: false };
 
 fn message(priority: u32) -> Message {
     Message { priority, bytes: Box::new([1]) }
@@ -10,7 +11,7 @@ fn message(priority: u32) -> Message {
 
 fn opened() -> (Queues<&'static str>, QueueId) {
     let mut queues = Queues::default();
-    let id = queues.open(b"a", NEW).unwrap();
+    let id = queues.open(b"a", NEW, |_| Ok(())).unwrap();
     (queues, id)
 }
 
@@ -53,13 +54,30 @@ fn who_forgets_is_not_told() {
 fn all_queues_together_have_a_limit() {
     let mut queues: Queues<()> = Queues::default();
     let names = |number: u32| number.to_le_bytes().map(|byte| byte | 0x80);
-    let opened: Vec<QueueId> = (0..).map_while(|number| queues.open(&names(number), NEW).ok()).collect();
+    let opened: Vec<QueueId> = (0..).map_while(|number| queues.open(&names(number), NEW, |_| Ok(())).ok()).collect();
     // As many as Linux lets a user have.
     assert_eq!(opened.len(), 9);
-    assert_eq!(queues.open(b"a", NEW), Err(Errno::EMFILE));
+    assert_eq!(queues.open(b"a", NEW, |_| Ok(())), Err(Errno::EMFILE));
     queues.close(opened[0]);
-    assert_eq!(queues.open(b"a", NEW), Err(Errno::EMFILE), "it still has its name");
-    queues.unlink(&names(0)).unwrap();
-    assert!(queues.open(b"a", NEW).is_ok());
+    assert_eq!(queues.open(b"a", NEW, |_| Ok(())), Err(Errno::EMFILE), "it still has its name");
+    queues.unlink(&names(0), |_| Ok(())).unwrap();
+    assert!(queues.open(b"a", NEW, |_| Ok(())).is_ok());
     queues.check().unwrap();
+}
+
+#[test]
+fn who_may_not_is_refused_and_leaves_the_queue_as_it_is() {
+    let mut queues: Queues<u32> = Queues::default();
+    let id = queues.open(b"a", NEW, |_| Err(Errno::EACCES)).unwrap();
+    assert_eq!(queues.owned(id), OWNED);
+    let refused = |owned| if owned == OWNED { Err(Errno::EACCES) } else { Ok(()) };
+    assert_eq!(queues.open(b"a", NEW, refused), Err(Errno::EACCES));
+    assert_eq!(queues.unlink(b"a", refused), Err(Errno::EACCES));
+    assert_eq!(queues.check(), Ok(()));
+    let large = Limits { messages: 11, ..Limits::USUAL };
+    let wanted = Wanted { make: Some((large, OWNED)), ..NEW };
+    assert_eq!(queues.open(b"b", wanted, |_| Ok(())), Err(Errno::EINVAL), "only who is privileged may have more");
+    assert!(queues.open(b"b", Wanted { is_privileged: true, ..wanted }, |_| Ok(())).is_ok());
+    queues.close(id);
+    assert_eq!(queues.unlink(b"a", |_| Ok(())), Ok(()));
 }

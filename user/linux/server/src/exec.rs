@@ -84,8 +84,21 @@ pub struct Start<'a> {
     pub environment: &'a [Vec<u8>],
     /// Random bytes, for the program's own use.
     pub random: [u8; 16],
+    /// Who the program is.
+    pub identity: Identity,
     /// The page of [`TRAMPOLINE`].
     pub trampoline: ObjectId,
+}
+
+/// Who a program is, as it is told.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Identity {
+    /// The real and the effective user.
+    pub users: [u32; 2],
+    /// The real and the effective group.
+    pub groups: [u32; 2],
+    /// The program has to distrust who runs it.
+    pub distrusts: bool,
 }
 
 /// Address of code that ends a signal's handler, if the program has none: behind the stack.
@@ -369,7 +382,12 @@ impl<H: Hardware> Image<H> {
 
 /// Returns the auxiliary vector of a program. The addresses are those of random bytes, of the file's name and of the
 /// platform's.
-fn auxiliary_vector(program: &Loaded, loader: Option<&Loaded>, [random, name, platform]: [u64; 3]) -> [(u64, u64); 20] {
+fn auxiliary_vector(
+    program: &Loaded,
+    loader: Option<&Loaded>,
+    identity: Identity,
+    [random, name, platform]: [u64; 3],
+) -> [(u64, u64); 20] {
     [
         (auxiliary::CAPABILITIES, FEATURES),
         (auxiliary::PAGE_SIZE, PAGE_SIZE),
@@ -380,11 +398,11 @@ fn auxiliary_vector(program: &Loaded, loader: Option<&Loaded>, [random, name, pl
         (auxiliary::BASE, loader.map_or(0, |loader| loader.base)),
         (auxiliary::FLAGS, 0),
         (auxiliary::ENTRY, program.entry),
-        (auxiliary::USER, 0),
-        (auxiliary::EFFECTIVE_USER, 0),
-        (auxiliary::GROUP, 0),
-        (auxiliary::EFFECTIVE_GROUP, 0),
-        (auxiliary::SECURE, 0),
+        (auxiliary::USER, identity.users[0].into()),
+        (auxiliary::EFFECTIVE_USER, identity.users[1].into()),
+        (auxiliary::GROUP, identity.groups[0].into()),
+        (auxiliary::EFFECTIVE_GROUP, identity.groups[1].into()),
+        (auxiliary::SECURE, identity.distrusts.into()),
         (auxiliary::RANDOM, random),
         (auxiliary::CAPABILITIES_2, 0),
         (auxiliary::FILE_NAME, name),
@@ -422,7 +440,7 @@ fn fill_stack<H: Hardware>(
     words.extend(environment.iter().map(|offset| bottom + offset));
     words.push(0);
     let strings_at = [random, name, platform].map(|offset| bottom + offset);
-    let pairs = auxiliary_vector(program, loader, strings_at);
+    let pairs = auxiliary_vector(program, loader, start.identity, strings_at);
     words.extend(pairs.iter().flat_map(|(kind, value)| [*kind, *value]));
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let stack = (bottom - bytes.len() as u64) & !15;

@@ -26,7 +26,7 @@ impl Ipc {
 }
 
 impl<M: Machine> System<M> {
-    /// Returns by whom something is done that a process does now. All programs belong to the super-user.
+    /// Returns by whom something is done that happens to a process: nothing is refused.
     pub(crate) fn by(&self, process: u32, thread: u32) -> By<'static> {
         By { user: User::SUPER_USER, process, thread, now: self.date().as_secs() }
     }

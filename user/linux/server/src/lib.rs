@@ -12,13 +12,14 @@ extern crate alloc;
 
 mod caller;
 mod calls;
-mod capabilities;
+pub mod capabilities;
 pub mod descriptors;
 pub mod devices;
 pub mod epoll;
 pub mod exec;
 pub mod futexes;
 mod generated;
+pub mod identity;
 mod instance;
 pub mod ipc;
 pub mod limits;

@@ -27,6 +27,10 @@ pub mod resource {
     pub const LOCKED: usize = 8;
     /// Bytes of all memory.
     pub const ALL: usize = 9;
+    /// How far a priority can be raised by `nice`.
+    pub const NICE: usize = 13;
+    /// The highest priority of `SCHED_FIFO` and `SCHED_RR`.
+    pub const REAL_TIME: usize = 14;
     /// The end of the numbers.
     pub const COUNT: usize = 16;
 }
@@ -80,6 +84,9 @@ impl Default for Limits {
         limits.set(resource::CORE, Limit { soft: 0, ..unlimited });
         limits.set(resource::DESCRIPTORS, Limit { soft: MAX_DESCRIPTORS.into(), hard: 1 << 20 });
         limits.set(resource::LOCKED, Limit { soft: 8 << 20, hard: 8 << 20 });
+        // Without the capability for it, nobody gets a higher priority.
+        limits.set(resource::NICE, Limit { soft: 0, hard: 0 });
+        limits.set(resource::REAL_TIME, Limit { soft: 0, hard: 0 });
         limits
     }
 }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use tench_linux_files::{Device, Errno, Kind as NodeKind, Last, NewNode, NodeId, Time, Tree};
 use tench_linux_packed::{Attributes, Entry, Kind, Packed};
 
+use crate::identity::Identity;
 use crate::{Machine, System};
 
 /// Directories in which programs are searched that are named without one.
@@ -85,7 +86,7 @@ impl<M: Machine> System<M> {
     pub fn find_program(&self, name: &[u8]) -> Option<Vec<u8>> {
         let is_program = |path: &Vec<u8>| {
             let node = self.tree.find((Tree::ROOT, Tree::ROOT), path, Last::Follow);
-            node.is_ok_and(|node| self.program(node).is_ok())
+            node.is_ok_and(|node| self.program(node, &Identity::SUPER_USER).is_ok())
         };
         if name.contains(&b'/') {
             return Some(from_root(name)).filter(is_program);

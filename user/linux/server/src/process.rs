@@ -4,7 +4,6 @@ mod receiving;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -14,6 +13,7 @@ use tench_linux_files::{NodeId, Time, Tree};
 use crate::Machine;
 use crate::descriptors::Descriptors;
 use crate::exec::Layout;
+use crate::identity::Identity;
 use crate::limits::Limits;
 use crate::running::{RunningClock, RunningTimers};
 use crate::signals::{Info, Signals};
@@ -162,8 +162,10 @@ pub struct Process<M: Machine> {
     pub directory: NodeId,
     /// Permissions that new files do not get.
     pub mask: u32,
-    /// Numbers of further groups, in order. They decide nothing: the super-user may do everything.
-    pub groups: Option<Arc<[u32]>>,
+    /// The memory may be looked into by the process's user.
+    pub is_dumpable: bool,
+    /// Who its first thread was, once the process has ended.
+    pub last_identity: Identity,
     /// Signals.
     pub signals: Signals,
     /// When it gets a signal.
@@ -218,7 +220,8 @@ impl<M: Machine> Process<M> {
             descriptors,
             directory: Tree::ROOT,
             mask: 0o22,
-            groups: None,
+            is_dumpable: true,
+            last_identity: Identity::SUPER_USER,
             signals: Signals::default(),
             timer: None,
             timers: BTreeMap::new(),
@@ -254,6 +257,11 @@ impl<M: Machine> Process<M> {
     /// Returns the name of a thread; of one that does not exist any more, the last name of the process.
     pub fn name_of(&self, thread: u32) -> &[u8; 16] {
         self.thread_of(thread).map_or(&self.last_name, |thread| &thread.name)
+    }
+
+    /// Returns who the process is for others: its first thread, or who that was.
+    pub fn identity(&self) -> &Identity {
+        self.threads.first().map_or(&self.last_identity, |thread| &thread.identity)
     }
 
     /// Returns the index of a thread, or where one with this number belongs.

@@ -166,6 +166,9 @@ impl<M: Machine> System<M> {
         for path in [&b"/dev"[..], b"/tmp", b"/etc", b"/root"] {
             system.tree.make_directories(&mut system.memory, path)?;
         }
+        let places = (Tree::ROOT, Tree::ROOT);
+        let temporary = system.tree.find(places, b"/tmp", tench_linux_files::Last::Follow)?;
+        system.tree.node_mut(temporary).attributes.permissions = 0o1777;
         for (path, device) in devices::NODES {
             let place = system.tree.walk(Tree::ROOT, Tree::ROOT, path, tench_linux_files::Last::Name)?;
             system.tree.make(&mut system.memory, &place, NewNode::Character(*device), 0o666)?;

@@ -226,11 +226,11 @@ impl<M: Machine> System<M> {
         self.tree.make(&mut self.memory, &place, NewNode::Character(devices::MASTERS), 0).map(drop)
     }
 
-    /// Makes a pseudo-terminal, whose master is about to be opened. Returns its number.
+    /// Makes a pseudo-terminal, whose master a user is about to open. Returns its number.
     ///
     /// # Errors
     /// `ENOSPC` if there are too many, `ENOMEM`, and those of [`Tree::make`].
-    pub(crate) fn make_pair(&mut self) -> Result<u32, Errno> {
+    pub(crate) fn make_pair(&mut self, user: u32) -> Result<u32, Errno> {
         let number = self.terminals.free_number().ok_or(Errno::ENOSPC)?;
         self.memory.check_room(SIZE)?;
         self.update_time();
@@ -238,7 +238,8 @@ impl<M: Machine> System<M> {
         let place = self.tree.walk(Tree::ROOT, self.terminals.directory, name.as_bytes(), Last::Name)?;
         let new = NewNode::Character(devices::slave(number));
         let node = self.tree.make(&mut self.memory, &place, new, PERMISSIONS)?;
-        self.tree.node_mut(node).attributes.group = GROUP;
+        let attributes = &mut self.tree.node_mut(node).attributes;
+        (attributes.user, attributes.group) = (user, GROUP);
         self.tree.share(node);
         self.terminals.pairs.insert(number, Box::new(Pair::new(node)));
         Ok(number)

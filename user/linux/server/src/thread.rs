@@ -4,11 +4,12 @@ use core::time::Duration;
 
 pub use tench::abi::fault::{FloatRegisters, Registers};
 use tench_linux_calls::Trace;
+use tench_linux_calls::numbers::schedule;
 use tench_linux_files::Errno;
 use tench_linux_memory::Hardware;
 
 use crate::Machine;
-use crate::capabilities::Capabilities;
+use crate::identity::Identity;
 use crate::signals::ThreadSignals;
 use crate::waiting::Waiting;
 
@@ -34,6 +35,14 @@ pub struct Scheduling {
 }
 
 impl Scheduling {
+    /// Returns whether a thread without power may let it be scheduled so. Its limits let it have no priority.
+    pub const fn may_become(self, new: Scheduling) -> bool {
+        let is_higher = new.priority > self.priority || new.priority > 0 && new.policy != self.policy;
+        let was_idle = self.policy == schedule::IDLE && new.policy != schedule::IDLE;
+        let is_kept = self.is_reset && !new.is_reset;
+        !is_higher && !was_idle && !is_kept
+    }
+
     /// Returns how a child of the thread is scheduled.
     pub fn inherited(self) -> Scheduling {
         match self {
@@ -84,8 +93,8 @@ pub struct Thread<M: Machine> {
     pub nice: i32,
     /// How it wants to be scheduled beside others.
     pub scheduling: Scheduling,
-    /// Capabilities. Nothing depends on them: what was given up can be done all the same.
-    pub capabilities: Capabilities,
+    /// Users, groups and capabilities.
+    pub identity: Identity,
     /// The name, at first that of its program.
     pub name: [u8; 16],
     /// Address of a word that becomes zero when the thread ends, for others to see; 0 for none.
@@ -107,7 +116,7 @@ impl<M: Machine> Thread<M> {
             signals: ThreadSignals::default(),
             nice: 0,
             scheduling: Scheduling::default(),
-            capabilities: Capabilities::SUPER_USER,
+            identity: Identity::SUPER_USER,
             name: [0; 16],
             clear_at_end: 0,
             robust_list: 0,

@@ -72,7 +72,7 @@ fn handle(play: &mut Play, flags: u64) {
 
 fn send(play: &mut Play, id: u32, signal: u32) {
     let process = play.instance.processes.get(id).unwrap();
-    play.instance.system.send(process, Info::from_process(signal, 1));
+    play.instance.system.send(process, Info::from_process(signal, 1, 0));
     play.instance.pass_time();
 }
 

@@ -89,7 +89,7 @@ fn who_is_woken_learns_that_even_if_a_signal_comes() {
     assert_eq!(call(&mut play, thread, Sysno::futex, &[WORD, WAIT, 0]), None);
     // Both in one call: a signal, and the end of the wait.
     let process = play.instance.processes.get(1).unwrap();
-    play.instance.system.send(process, Info::from_process(10, 1));
+    play.instance.system.send(process, Info::from_process(10, 1, 0));
     assert_eq!(call(&mut play, 1, Sysno::futex, &[WORD, WAKE, 1]), Some(1));
     let registers = play.thread(thread).registers;
     assert_eq!(registers.pc, HANDLER);

@@ -350,7 +350,7 @@ impl Queues {
     /// super-user may set such a limit.
     pub fn give(&mut self, by: &By<'_>, id: i32, owner: &Owner, limit: u64) -> Result<(), Errno> {
         self.all.own(by, id)?;
-        if limit > Self::USUAL_LIMIT && !by.user.is_super_user {
+        if limit > Self::USUAL_LIMIT && !by.user.may_raise_limits {
             return Err(Errno::EPERM);
         }
         let queue = self.all.give(by, id, owner)?;

@@ -24,13 +24,18 @@ pub struct User<'a> {
     pub group: u32,
     /// Numbers of the user's other groups.
     pub groups: &'a [u32],
-    /// Nothing is refused to this user.
-    pub is_super_user: bool,
+    /// Permissions refuse nothing to this user.
+    pub may_access_all: bool,
+    /// Everything can be changed and ended by this user as by its owner.
+    pub may_change_all: bool,
+    /// Limits that anybody can lower can be raised by this user.
+    pub may_raise_limits: bool,
 }
 
 impl User<'_> {
     /// The super-user.
-    pub const SUPER_USER: User<'static> = User { user: 0, group: 0, groups: &[], is_super_user: true };
+    pub const SUPER_USER: User<'static> =
+        User { user: 0, group: 0, groups: &[], may_access_all: true, may_change_all: true, may_raise_limits: true };
 }
 
 /// By whom and when something is done.
@@ -83,7 +88,7 @@ impl Permissions {
         } else {
             self.mode
         };
-        if user.is_super_user || wanted & !granted == 0 { Ok(()) } else { Err(Errno::EACCES) }
+        if user.may_access_all || wanted & !granted == 0 { Ok(()) } else { Err(Errno::EACCES) }
     }
 
     /// Checks that a user may change who may do what, or end it: its owner, or who has made it.
@@ -92,7 +97,7 @@ impl Permissions {
     /// `EPERM`
     fn check_owner(&self, user: &User<'_>) -> Result<(), Errno> {
         let is_owner = user.user == self.user || user.user == self.maker_user;
-        if is_owner || user.is_super_user { Ok(()) } else { Err(Errno::EPERM) }
+        if is_owner || user.may_change_all { Ok(()) } else { Err(Errno::EPERM) }
     }
 }
 

@@ -5,6 +5,10 @@ use tench_linux_sysv::{
     By, Done, Errno, Filter, Message, Operation, Owner, Queues, Received, Segments, Semaphores, User, Wanted,
 };
 
+/// A user to whom nothing is allowed that is not so for everybody.
+const NOBODY: User<'static> =
+    User { user: 1, group: 1, groups: &[], may_access_all: false, may_change_all: false, may_raise_limits: false };
+
 fn by(thread: u32) -> By<'static> {
     By { user: User::SUPER_USER, process: thread, thread, now: 1 }
 }
@@ -139,7 +143,7 @@ fn messages_go_to_the_first_who_wants_them_and_room_to_the_first_who_fits() {
 #[test]
 fn permissions_are_those_of_the_owner_the_group_or_others() {
     let mut segments: Segments<()> = Segments::default();
-    let user = |user, groups| By { user: User { user, group: 50, groups, is_super_user: false }, ..by(1) };
+    let user = |user, groups| By { user: User { user, group: 50, groups, ..NOBODY }, ..by(1) };
     let (owner, other) = (user(5, &[]), user(6, &[]));
     let id = segments.get(&owner, 9, 1, ipc::CREAT | 0o640, || Ok(())).unwrap();
     assert!(segments.attach(&owner, id, 0o666).is_ok());
@@ -149,7 +153,7 @@ fn permissions_are_those_of_the_owner_the_group_or_others() {
     assert_eq!(segments.remove(&other, id), Err(Errno::EPERM));
     segments.give(&owner, id, &Owner { user: 6, group: 51, mode: 0o060 }).unwrap();
     assert_eq!(segments.attach(&other, id, 0o444).err(), Some(Errno::EACCES), "the owner's come first");
-    let third = By { user: User { user: 7, group: 1, groups: &[51], is_super_user: false }, ..by(1) };
+    let third = By { user: User { user: 7, group: 1, groups: &[51], ..NOBODY }, ..by(1) };
     assert!(segments.attach(&third, id, 0o666).is_ok());
     assert!(segments.attach(&by(1), id, 0o777).is_ok(), "the super-user");
     assert!(segments.remove(&other, id).is_ok());

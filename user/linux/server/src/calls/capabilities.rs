@@ -6,6 +6,7 @@ use tench_linux_files::Errno;
 use crate::Machine;
 use crate::caller::{Caller, Result};
 use crate::capabilities::Capabilities;
+use crate::identity::Identity;
 
 /// The version of the records that is told to who asks for another one.
 const PREFERRED: u32 = 0x2008_0522;
@@ -51,7 +52,8 @@ impl<M: Machine> Caller<'_, M> {
         if thread.cast_signed() < 0 {
             return Err(Errno::EINVAL);
         }
-        let Capabilities { effective, permitted, inheritable } = self.scheduled(thread.into())?.capabilities;
+        let Capabilities { effective, permitted, inheritable, .. } =
+            self.scheduled(thread.into())?.identity.capabilities;
         let mut bytes = [0; 2 * RECORD];
         for (index, record) in bytes.chunks_exact_mut(RECORD).enumerate() {
             for (set, place) in [effective, permitted, inheritable].into_iter().zip(record.chunks_exact_mut(4)) {
@@ -69,15 +71,16 @@ impl<M: Machine> Caller<'_, M> {
         if thread != 0 && thread != own.id {
             return Err(Errno::EPERM);
         }
-        let before = own.capabilities;
+        let before = own.identity.capabilities;
         let mut bytes = [0; 2 * RECORD];
         let given = &mut bytes[..records * RECORD];
         if self.copy_from(from, given) < given.len() {
             return Err(Errno::EFAULT);
         }
         let set = |offset: usize| u64::from(u32_at(&bytes, offset)) | u64::from(u32_at(&bytes, RECORD + offset)) << 32;
-        let new = Capabilities { effective: set(0), permitted: set(4), inheritable: set(8) };
-        self.process.thread_mut().capabilities = before.set(new)?;
+        let new = Capabilities { effective: set(0), permitted: set(4), inheritable: set(8), ..before };
+        let capabilities = before.set(new)?;
+        self.become_other(Identity { capabilities, ..self.identity().clone() });
         Ok(0)
     }
 }

@@ -8,7 +8,6 @@ use tench_linux_files::Errno;
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
-use crate::capabilities::Capabilities;
 use crate::process::Process;
 use crate::signals::{SIGNALS, Stack};
 use crate::spaces::{SpaceId, Used};
@@ -132,8 +131,8 @@ impl<M: Machine> Caller<'_, M> {
         }
         let clear_at_end = if beginning.has(clone::CHILD_CLEARTID) { beginning.id_address } else { 0 };
         let scheduling = own.scheduling.inherited();
-        let (nice, capabilities, name) = (own.nice, own.capabilities, own.name);
-        Ok(Thread { signals, nice, scheduling, capabilities, name, clear_at_end, ..Thread::new(id, machine) })
+        let (nice, identity, name) = (own.nice, own.identity.clone(), own.name);
+        Ok(Thread { signals, nice, scheduling, identity, name, clear_at_end, ..Thread::new(id, machine) })
     }
 
     /// Makes a process, which inherits all that a child does.
@@ -164,8 +163,8 @@ impl<M: Machine> Caller<'_, M> {
             has_executed: false,
             directory: own.directory,
             mask: own.mask,
-            groups: own.groups.clone(),
             limits: own.limits,
+            is_dumpable: own.is_dumpable,
             signals: own.signals.inherited(),
             program: own.program.clone(),
             layout: own.layout.clone(),
@@ -202,8 +201,6 @@ impl<M: Machine> Caller<'_, M> {
         self.system.release_space(old);
         self.system.settle_segments(self.process.id);
         self.process.has_executed = true;
-        let inheritable = self.process.thread().capabilities.inheritable;
-        self.process.thread_mut().capabilities = Capabilities { inheritable, ..Capabilities::SUPER_USER };
         self.system.waiters.wake(Key::Program(self.process.id));
     }
 }

@@ -56,7 +56,11 @@ impl<M: Machine> Caller<'_, M> {
         if flags & (open::CREAT | open::PATH) == open::CREAT {
             self.may_create(&found)?;
         }
+        self.may_open(&found, flags)?;
         let node = self.system.tree.open_found(&mut self.system.memory, &found, flags, permissions)?;
+        if found.node.is_none() {
+            self.own_in(found.parent, node);
+        }
         if !self.system.watches.is_empty() {
             self.system.tell_of_opening(&found, node, flags);
         }

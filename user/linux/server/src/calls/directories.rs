@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use tench_linux_calls::numbers::{AT_FDCWD, file_type};
+use tench_linux_calls::numbers::{AT_FDCWD, file_type, permission};
 use tench_linux_files::{Entry, Errno, Last, NodeId, Tree};
 
 use crate::Machine;
@@ -64,6 +64,7 @@ impl<M: Machine> Caller<'_, M> {
         if node.is_generated() && self.generated_path(node).is_none() {
             return Err(Errno::ESRCH);
         }
+        self.may_access(node, permission::EXECUTE)?;
         self.system.tree.share(node);
         let old = core::mem::replace(&mut self.process.directory, node);
         self.system.release_node(old);

@@ -24,6 +24,7 @@ impl<M: Machine> Caller<'_, M> {
         self.system.update_time();
         let number = self.system.specials.add(special);
         let node = self.system.tree.make_special(number);
+        self.own(node);
         let description = self.system.open(node, flags);
         self.add_descriptor(Descriptor { description, closes_on_exec }, 0)
     }
@@ -215,12 +216,14 @@ fn signal_record(info: &Info) -> [u8; signalfd_siginfo::SIZE] {
     put(signalfd_siginfo::SIGNAL, &info.signal.to_le_bytes());
     put(signalfd_siginfo::CODE, &info.code.to_le_bytes());
     match info.cause {
-        Cause::Child { id, status } => {
+        Cause::Child { id, user, status } => {
             put(signalfd_siginfo::PROCESS, &id.to_le_bytes());
+            put(signalfd_siginfo::USER, &user.to_le_bytes());
             put(signalfd_siginfo::STATUS, &status.to_le_bytes());
         }
-        Cause::Process { id, value } => {
+        Cause::Process { id, user, value } => {
             put(signalfd_siginfo::PROCESS, &id.to_le_bytes());
+            put(signalfd_siginfo::USER, &user.to_le_bytes());
             put(signalfd_siginfo::NUMBER, &(value as u32).to_le_bytes());
             put(signalfd_siginfo::POINTER, &value.to_le_bytes());
         }

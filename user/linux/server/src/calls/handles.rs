@@ -51,7 +51,7 @@ impl<M: Machine> Caller<'_, M> {
         let name = self.process_handle(descriptor)?;
         let signal_number = super::signals::signal(signal)?;
         let info = match record {
-            0 => Info::from_process(signal_number, self.process.id),
+            0 => Info::from_process(signal_number, self.process.id, self.identity().user.real),
             _ => {
                 let said: [u8; Info::SIZE] = self.read_record(record)?;
                 if u32_at(&said, 0) != signal_number {

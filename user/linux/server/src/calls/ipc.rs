@@ -3,12 +3,14 @@
 use core::time::Duration;
 
 use tench_linux_calls::ipc::{command, ipc64_perm};
+use tench_linux_calls::numbers::capability;
 use tench_linux_calls::records::u32_at;
 use tench_linux_files::Errno;
-use tench_linux_sysv::{By, Entry, Found, Owner};
+use tench_linux_sysv::{By, Entry, Found, Owner, User};
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
+use crate::identity::Identity;
 use crate::waiting::{Interruption, Key};
 
 /// Writes a word to a record.
@@ -59,8 +61,16 @@ pub(super) fn identifier(argument: u64) -> Result<i32> {
 
 impl<M: Machine> Caller<'_, M> {
     /// Returns by whom the call is made.
-    pub(super) fn by(&self) -> By<'static> {
-        self.system.by(self.process.id, self.process.thread().id)
+    pub(super) fn by<'a>(&self, identity: &'a Identity) -> By<'a> {
+        let user = User {
+            user: identity.user.effective,
+            group: identity.group.effective,
+            groups: identity.groups.as_deref().unwrap_or_default(),
+            may_access_all: identity.has(capability::IPC_OWNER),
+            may_change_all: identity.has(capability::SYS_ADMIN),
+            may_raise_limits: identity.has(capability::SYS_RESOURCE),
+        };
+        By { user, ..self.system.by(self.process.id, self.process.thread().id) }
     }
 
     /// Lets the call, which was kept, wait; `late` is its error if the time for that is over.

@@ -21,7 +21,8 @@ const SEGMENT: u32 = 16;
 impl<M: Machine> Caller<'_, M> {
     /// Returns the identifier of a queue, or makes it.
     pub fn msgget(&mut self, key: u64, flags: u64) -> Result {
-        let by = self.by();
+        let identity = self.identity().clone();
+        let by = self.by(&identity);
         let id = self.system.ipc.queues.get(&by, (key as u32).cast_signed(), flags as u32)?;
         Ok(id.cast_unsigned().into())
     }
@@ -54,7 +55,8 @@ impl<M: Machine> Caller<'_, M> {
             self.system.calls_left = 0;
         }
         let bytes = self.read(from.wrapping_add(TYPE as u64), length)?.into_boxed_slice();
-        let (by, waits) = (self.by(), flags as u32 & NOWAIT == 0);
+        let identity = self.identity().clone();
+        let (by, waits) = (self.by(&identity), flags as u32 & NOWAIT == 0);
         let sent = self.system.ipc.queues.send(&by, id, Message { kind, bytes }, waits)?;
         self.system.wake_for_ipc();
         match sent {
@@ -82,7 +84,8 @@ impl<M: Machine> Caller<'_, M> {
         if length.cast_signed() < 0 {
             return Err(Errno::EINVAL);
         }
-        let by = self.by();
+        let identity = self.identity().clone();
+        let by = self.by(&identity);
         if flags & msg::COPY != 0 {
             if flags & msg::EXCEPT != 0 || flags & NOWAIT == 0 {
                 return Err(Errno::EINVAL);
@@ -109,7 +112,8 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Tells or changes what is known of a queue, or of all.
     pub fn msgctl(&mut self, id: u64, number: u64, buffer: u64) -> Result {
-        let (id, number, by) = (identifier(id)?, number as u32, self.by());
+        let identity = self.identity().clone();
+        let (id, number, by) = (identifier(id)?, number as u32, self.by(&identity));
         let result = match number {
             command::INFO | command::MSG_INFO => {
                 let record = self.limits_of_queues(number);
@@ -134,7 +138,8 @@ impl<M: Machine> Caller<'_, M> {
     /// Returns the record of a queue, and what the call returns.
     fn status_of_queue(&self, id: i32, number: u32) -> Result<([u8; msqid64_ds::SIZE], u64)> {
         let how = found(number, command::MSG_STAT);
-        let (entry, result) = self.system.ipc.queues.look(&self.by(), id, how)?;
+        let identity = self.identity().clone();
+        let (entry, result) = self.system.ipc.queues.look(&self.by(&identity), id, how)?;
         let queue = &entry.value;
         let mut record = [0; msqid64_ds::SIZE];
         put_permissions(&mut record, entry);

@@ -1,6 +1,6 @@
 //! Calls that change the length of files.
 
-use tench_linux_calls::numbers::{AT_FDCWD, fallocate, open, seal};
+use tench_linux_calls::numbers::{AT_FDCWD, fallocate, open, permission, seal};
 use tench_linux_files::{Errno, Kind, Last, NodeId};
 use tench_linux_memory::PAGE_SIZE;
 
@@ -28,6 +28,9 @@ impl<M: Machine> Caller<'_, M> {
         if self.system.tree.node(node).is_directory() {
             return Err(Errno::EISDIR);
         }
+        if matches!(self.system.tree.node(node).kind, Kind::Regular(_)) {
+            self.may_access(node, permission::WRITE)?;
+        }
         self.set_length(node, length)
     }
 
@@ -50,6 +53,7 @@ impl<M: Machine> Caller<'_, M> {
             }
         }
         memory.objects.set_length(&mut memory.pool, &mut memory.hardware, object, length);
+        self.distrust(node);
         self.system.update_time();
         self.system.tree.touch(node);
         Ok(0)

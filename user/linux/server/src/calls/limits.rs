@@ -1,5 +1,6 @@
 //! Calls about the limits of a process.
 
+use tench_linux_calls::numbers::capability;
 use tench_linux_calls::records::u64_at;
 use tench_linux_files::Errno;
 
@@ -13,13 +14,19 @@ use crate::signals::{Info, number};
 const MOST_DESCRIPTORS: u64 = 1 << 20;
 
 impl<M: Machine> Caller<'_, M> {
-    /// Returns the process with a number; 0 is the own one.
+    /// Returns the process of a thread; 0 is the own one.
+    ///
+    /// # Errors
+    /// `ESRCH`, and `EPERM` if it is the process of another user, whom the own one may not limit.
     fn limited(&mut self, id: u64) -> Result<&mut Process<M>> {
         let id = id as u32;
-        if id == 0 || id == self.process.id {
+        if id == 0 || self.process.index_of(id).is_ok() {
             return Ok(self.process);
         }
-        self.others.get(id).filter(|process| !process.has_ended()).ok_or(Errno::ESRCH)
+        let identity = self.identity().clone();
+        let owner = self.others.owner(id).ok_or(Errno::ESRCH)?;
+        let process = self.others.get(owner).filter(|process| !process.has_ended()).ok_or(Errno::ESRCH)?;
+        if identity.may_limit(process.identity()) { Ok(process) } else { Err(Errno::EPERM) }
     }
 
     /// Reads and sets a limit of a process.
@@ -29,6 +36,9 @@ impl<M: Machine> Caller<'_, M> {
         if let Some(new) = new {
             if new.soft > new.hard {
                 return Err(Errno::EINVAL);
+            }
+            if new.hard > before.hard && !self.identity().has(capability::SYS_RESOURCE) {
+                return Err(Errno::EPERM);
             }
             self.set_limit(id, resource as usize, new)?;
         }
@@ -94,7 +104,7 @@ impl<M: Machine> Caller<'_, M> {
 
     fn refuse_length(&mut self) -> Result {
         let present = self.process.present;
-        let signal = Info::from_process(number::XFSZ, self.process.id);
+        let signal = Info::from_process(number::XFSZ, self.process.id, self.identity().user.real);
         self.system.send_to(self.process, signal, Some(present));
         Err(Errno::EFBIG)
     }

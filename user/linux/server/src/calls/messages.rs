@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use tench_linux_calls::numbers::open;
+use tench_linux_calls::numbers::{capability, open};
 use tench_linux_calls::records::{msghdr, u32_at, u64_at};
 use tench_linux_files::Errno;
 use tench_linux_sockets::control::{self, Writer};
@@ -112,7 +112,7 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Sends bytes once, and with the first ones the rights.
     fn send_part(&mut self, socket: &Socket, own: u32, bytes: &[u8], outgoing: &mut Outgoing) -> Result<usize> {
-        let credentials = outgoing.credentials.unwrap_or(self.credentials());
+        let credentials = outgoing.credentials.unwrap_or(self.real_credentials());
         let sent = Message {
             to: outgoing.to.as_ref().map(Named::target),
             credentials,
@@ -280,6 +280,12 @@ impl<M: Machine> Caller<'_, M> {
         self.send(&socket, own, &vectors, outgoing)
     }
 
+    /// Returns the credentials that come with what the process sends.
+    fn real_credentials(&self) -> Credentials {
+        let identity = self.identity();
+        Credentials { process: self.process.id, user: identity.user.real, group: identity.group.real }
+    }
+
     /// Reads the control messages that are sent with bytes.
     fn read_control(&mut self, address: u64, length: u64, outgoing: &mut Outgoing) -> Result<()> {
         if length > MAX_CONTROL {
@@ -287,6 +293,13 @@ impl<M: Machine> Caller<'_, M> {
         }
         let sent = control::parse(&self.read(address, length as usize)?)?;
         if let Some(credentials) = sent.credentials {
+            let own = self.identity();
+            let is_own = (credentials.process == self.process.id || own.has(capability::SYS_ADMIN))
+                && (own.user.has(credentials.user) || own.has(capability::SETUID))
+                && (own.group.has(credentials.group) || own.has(capability::SETGID));
+            if !is_own {
+                return Err(Errno::EPERM);
+            }
             let is_there = credentials.process == self.process.id || self.others.owner(credentials.process).is_some();
             outgoing.credentials = Some(credentials).filter(|_| is_there);
             outgoing.credentials.ok_or(Errno::ESRCH)?;

@@ -23,6 +23,7 @@ mod messages;
 mod owners;
 mod pairs;
 mod paths;
+mod permissions;
 mod pipes;
 mod poll;
 mod processes;
@@ -42,6 +43,7 @@ mod time;
 mod timers;
 mod transfer;
 mod usage;
+mod users;
 mod watches;
 
 use tench_linux_calls::numbers::schedule;
@@ -78,7 +80,10 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::getpid => self.process.id.into(),
             Sysno::gettid => self.process.thread().id.into(),
             Sysno::getppid => self.process.parent.into(),
-            Sysno::getuid | Sysno::geteuid | Sysno::getgid | Sysno::getegid => 0,
+            Sysno::getuid => self.process.thread().identity.user.real.into(),
+            Sysno::geteuid => self.process.thread().identity.user.effective.into(),
+            Sysno::getgid => self.process.thread().identity.group.real.into(),
+            Sysno::getegid => self.process.thread().identity.group.effective.into(),
             _ => return None,
         })
     }
@@ -354,19 +359,25 @@ impl<M: Machine> Caller<'_, M> {
     /// Makes a call about users, limits, scheduling, time and the system.
     #[rustfmt::skip]
     #[inline(always)]
-    fn system_call(&mut self, call: Sysno, &[a, b, c, d, _, _]: &[u64; 6]) -> Option<Result> {
+    fn system_call(&mut self, call: Sysno, &[a, b, c, d, e, _]: &[u64; 6]) -> Option<Result> {
         Some(match call {
             // Users and limits.
             Sysno::getgroups => self.getgroups(a, b),
-            Sysno::setuid | Sysno::setgid => Self::stay_super_user(&[a]),
-            Sysno::setreuid | Sysno::setregid => Self::stay_super_user(&[a, b]),
-            Sysno::setresuid | Sysno::setresgid => Self::stay_super_user(&[a, b, c]),
+            Sysno::setuid => self.setuid(a),
+            Sysno::setgid => self.setgid(a),
+            Sysno::setreuid => self.setreuid(a, b),
+            Sysno::setregid => self.setregid(a, b),
+            Sysno::setresuid => self.setresuid([a, b, c]),
+            Sysno::setresgid => self.setresgid([a, b, c]),
+            Sysno::setfsuid => self.setfsuid(a),
+            Sysno::setfsgid => self.setfsgid(a),
             Sysno::setgroups => self.setgroups(a, b),
             Sysno::set_tid_address => Ok(self.set_clear_at_end(a).into()),
             Sysno::prlimit64 => self.prlimit64(a, b, c, d),
-            Sysno::prctl => self.prctl(a, b),
+            Sysno::prctl => self.prctl(a, [b, c, d, e]),
             Sysno::getrusage => self.getrusage(a, b),
-            Sysno::getresuid | Sysno::getresgid => self.read_super_user([a, b, c]),
+            Sysno::getresuid => self.read_ids(self.identity().user, [a, b, c]),
+            Sysno::getresgid => self.read_ids(self.identity().group, [a, b, c]),
             Sysno::personality => Self::personality(a),
             Sysno::getrlimit => self.prlimit64(0, a, 0, b),
             Sysno::setrlimit => self.prlimit64(0, a, b, 0),

@@ -52,7 +52,7 @@ impl<M: Machine> Caller<'_, M> {
         match device {
             devices::CONSOLE => Ok(End::Terminal(TerminalId::Console)),
             devices::TERMINAL => self.process.terminal.map(End::Terminal).ok_or(Errno::ENXIO),
-            devices::MASTERS => self.system.make_pair().map(End::Master),
+            devices::MASTERS => self.system.make_pair(self.identity().user.files).map(End::Master),
             device => {
                 let number = device.0 & 0xff;
                 let pair = self.system.terminals.pair(number)?;

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use tench_linux_calls::numbers::{AT_FDCWD, at, file_type, open};
+use tench_linux_calls::numbers::{AT_FDCWD, at, capability, file_type, open, permission};
 use tench_linux_files::{Device, Errno, Found, Last, NewNode, NodeId, Rename, Tree};
 
 use crate::Machine;
@@ -53,8 +53,16 @@ impl<M: Machine> Caller<'_, M> {
 
     fn make(&mut self, place: &Found, new: NewNode<'_>, mode: u64) -> Result {
         self.may_make(place)?;
+        self.may_enter(place, new == NewNode::Directory)?;
+        let is_device = matches!(new, NewNode::Character(_) | NewNode::Block(_));
+        let is_new = place.is_named() && place.entry()?.is_none();
+        if is_device && is_new && !self.identity().has(capability::MKNOD) {
+            return Err(Errno::EPERM);
+        }
         let permissions = mode as u32 & 0o7777 & !self.process.mask;
-        self.system.tree.make(&mut self.system.memory, place, new, permissions).map(|_| 0)
+        let node = self.system.tree.make(&mut self.system.memory, place, new, permissions)?;
+        self.own_in(place.parent, node);
+        Ok(0)
     }
 
     /// Makes a directory.
@@ -87,6 +95,7 @@ impl<M: Machine> Caller<'_, M> {
         }
         let place = self.place(directory, path)?;
         self.may_remove(&place, flags & at::REMOVEDIR != 0)?;
+        self.may_leave(&place)?;
         if flags & at::REMOVEDIR != 0 {
             self.system.tree.remove_directory(&mut self.system.memory, &place)?;
         } else {
@@ -107,7 +116,11 @@ impl<M: Machine> Caller<'_, M> {
         let place = self.place(directory, path)?;
         self.may_make(&place)?;
         // Permissions of links mean nothing, and show as all of them.
-        self.system.tree.make(&mut self.system.memory, &place, NewNode::Link(&target), 0o777).map(|_| 0)
+        self.may_enter(&place, false)?;
+        let new = NewNode::Link(&target);
+        let node = self.system.tree.make(&mut self.system.memory, &place, new, 0o777)?;
+        self.own_in(place.parent, node);
+        Ok(0)
     }
 
     /// Adds another entry for a node.
@@ -120,6 +133,7 @@ impl<M: Machine> Caller<'_, M> {
         let node = self.find_at(old_at, old, (flags & at::EMPTY_PATH | keep).into())?;
         let place = self.place(new_at, new)?;
         self.may_link(node, &place)?;
+        self.may_add_name(node, &place)?;
         self.system.tree.link(node, &place).map(|()| 0)
     }
 
@@ -133,6 +147,7 @@ impl<M: Machine> Caller<'_, M> {
         };
         let (old, new) = (self.place(old_at, old)?, self.place(new_at, new)?);
         self.may_rename(&old, &new)?;
+        self.may_move(&old, &new, how)?;
         self.system.tree.rename(&mut self.system.memory, &old, &new, how)?;
         if !self.system.watches.is_empty() {
             self.system.tell_of_renaming(&old, &new, how == Rename::Exchange);
@@ -163,19 +178,21 @@ impl<M: Machine> Caller<'_, M> {
         Ok(length as u64)
     }
 
-    /// Returns whether the process may access a file. The super-user may do all but execute what nobody may.
+    /// Returns whether the process's real user may access a file.
     pub fn faccessat(&mut self, directory: u64, path: u64, wanted: u64) -> Result {
-        const EXECUTE: u64 = 1;
-        const WRITE: u64 = 2;
         if wanted & !7 != 0 {
             return Err(Errno::EINVAL);
         }
-        let id = self.find(directory, path, Last::Follow)?;
-        if wanted & WRITE != 0 {
-            self.may_open_generated(id, open::WRONLY)?;
-        }
-        let node = self.system.tree.node(id);
-        let can_execute = node.is_directory() || node.attributes.permissions & 0o111 != 0;
-        if wanted & EXECUTE != 0 && !can_execute { Err(Errno::EACCES) } else { Ok(0) }
+        let wanted = wanted as u32;
+        let real = self.identity().as_real();
+        let own = core::mem::replace(&mut self.process.thread_mut().identity, real);
+        let result = self.find(directory, path, Last::Follow).and_then(|node| {
+            if wanted & permission::WRITE != 0 {
+                self.may_open_generated(node, open::WRONLY)?;
+            }
+            if wanted == 0 { Ok(()) } else { self.may_access(node, wanted) }
+        });
+        self.process.thread_mut().identity = own;
+        result.map(|()| 0)
     }
 }

@@ -19,6 +19,7 @@ impl<M: Machine> Caller<'_, M> {
         let kept = flags & (open::NONBLOCK | open::DIRECT);
         self.system.update_time();
         let node = self.system.tree.make_pipe();
+        self.own(node);
         let reader = self.system.open(node, open::RDONLY | kept);
         self.system.tree.share(node);
         let writer = self.system.open(node, open::WRONLY | kept);
@@ -107,8 +108,8 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Sends the process the signal for writing what nobody reads. Returns the call's error.
     pub(crate) fn broken_pipe(&mut self) -> Errno {
-        let own = self.process.id;
-        self.system.send(self.process, Info::from_process(number::PIPE, own));
+        let (own, user) = (self.process.id, self.identity().user.real);
+        self.system.send(self.process, Info::from_process(number::PIPE, own, user));
         Errno::EPIPE
     }
 

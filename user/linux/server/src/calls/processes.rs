@@ -25,6 +25,7 @@ enum Children {
 /// A child that has news for its parent.
 struct Child {
     id: u32,
+    user: u32,
     /// The code of `SIGCHLD`.
     code: i32,
     /// The exit code or a signal.
@@ -88,7 +89,7 @@ impl<M: Machine> Caller<'_, M> {
         }
         let record = match &found {
             Some(child) => {
-                let cause = Cause::Child { id: child.id, status: child.value };
+                let cause = Cause::Child { id: child.id, user: child.user, status: child.value };
                 Info { signal: number::CHLD, code: child.code, cause }.record()
             }
             None => [0; Info::SIZE],
@@ -201,10 +202,10 @@ impl<M: Machine> Caller<'_, M> {
 
 /// Returns news of a child, if it has any that are asked for.
 fn news<M: Machine>(child: &mut Process<M>, options: u32, takes: bool) -> Option<Child> {
-    let (id, used) = (child.id, child.used.saturating_add(child.children_used));
+    let (id, user, used) = (child.id, child.identity().user.real, child.used.saturating_add(child.children_used));
     if let Some(status) = child.ended {
         let (code, value) = end_code(status);
-        return (options & wait::EXITED != 0).then(|| Child { id, code, value, word: status.word(), used });
+        return (options & wait::EXITED != 0).then(|| Child { id, user, code, value, word: status.word(), used });
     }
     let (code, value, word) = match child.news? {
         News::Stopped(signal) if options & wait::UNTRACED != 0 => {
@@ -218,5 +219,5 @@ fn news<M: Machine>(child: &mut Process<M>, options: u32, takes: bool) -> Option
     if takes {
         child.news = None;
     }
-    Some(Child { id, code, value, word, used })
+    Some(Child { id, user, code, value, word, used })
 }

@@ -3,14 +3,15 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use tench_linux_calls::numbers::{AT_FDCWD, at};
+use tench_linux_calls::numbers::{AT_FDCWD, at, permission};
 use tench_linux_files::{Class, Errno, Kind, Last, NodeId, Tree};
 use tench_linux_memory::ObjectId;
 
 use crate::caller::{Caller, Outcome, Result};
 use crate::descriptors::Place;
-use crate::exec::{Image, MAX_STRINGS, Start};
+use crate::exec::{self, Image, MAX_STRINGS, Start};
 use crate::generated::{DELETED, Viewer};
+use crate::identity::Identity;
 use crate::signals::Stack;
 use crate::spaces::Used;
 use crate::{Machine, System};
@@ -50,6 +51,17 @@ struct Named<'a> {
     is_lost: bool,
 }
 
+/// A program that was loaded for a process.
+struct LoadedProgram<M: Machine> {
+    image: Image<M>,
+    path: Vec<u8>,
+    node: NodeId,
+    /// Who the process is when it runs.
+    identity: Identity,
+    /// The process may look into its memory, also through others of its user.
+    is_readable: bool,
+}
+
 impl<'a> Named<'a> {
     /// Returns a file at a path from a directory.
     fn at(from: NodeId, path: &'a [u8]) -> Named<'a> {
@@ -58,14 +70,15 @@ impl<'a> Named<'a> {
 }
 
 impl<M: Machine> System<M> {
-    /// Returns the contents of a program's file.
+    /// Returns the contents of a program's file, which somebody wants to run.
     ///
     /// # Errors
-    /// `EACCES` if it is no regular file or nobody may execute it, `ELOOP` if it is a link.
-    pub fn program(&self, node: NodeId) -> Result<ObjectId> {
+    /// `EACCES` if it is no regular file or may not be executed, `ELOOP` if it is a link.
+    pub fn program(&self, node: NodeId, identity: &Identity) -> Result<ObjectId> {
         let node = self.tree.node(node);
+        let may = || identity.for_files().may(&node.attributes, false, permission::EXECUTE);
         match node.kind {
-            Kind::Regular(object) if node.attributes.permissions & 0o111 != 0 => Ok(object),
+            Kind::Regular(object) if may() => Ok(object),
             Kind::Link(_) | Kind::Generated(Class::Link) => Err(Errno::ELOOP),
             _ => Err(Errno::EACCES),
         }
@@ -84,10 +97,11 @@ impl<M: Machine> System<M> {
         environment: &[Vec<u8>],
     ) -> Result<(Image<M>, Vec<u8>)> {
         let named = Named::at(directory, path);
-        self.load_for(Viewer::nobody(), directory, named, arguments, environment).map(|(image, path, _)| (image, path))
+        let loaded = self.load_for(Viewer::nobody(), directory, named, arguments, environment)?;
+        Ok((loaded.image, loaded.path))
     }
 
-    /// Loads a program for a process with a working directory, which names it. Returns its path and its file, too.
+    /// Loads a program for a process with a working directory, which names it.
     fn load_for(
         &mut self,
         viewer: Viewer<'_, M>,
@@ -95,25 +109,45 @@ impl<M: Machine> System<M> {
         named: Named<'_>,
         arguments: &[Vec<u8>],
         environment: &[Vec<u8>],
-    ) -> Result<(Image<M>, Vec<u8>, NodeId)> {
+    ) -> Result<LoadedProgram<M>> {
+        let own = viewer.own.map_or(&Identity::SUPER_USER, |own| &own.thread().identity);
         let (mut shown, mut arguments) = (named.shown.to_vec(), arguments.to_vec());
-        let (mut node, mut program) = self.find_named(viewer, named)?;
+        let (mut node, mut path) = self.find_named(viewer, named)?;
         for _ in 0..MAX_SCRIPTS {
-            let object = self.program(node)?;
-            let Some(Interpreter { path, argument }) = self.script(object)? else {
-                let image = self.load_image(directory, object, named.shown, &arguments, environment)?;
-                return Ok((image, program, node));
+            let object = self.program(node, own)?;
+            let Some(Interpreter { path: program, argument }) = self.script(object)? else {
+                let (identity, told) = self.after_program(node, own);
+                let start = (named.shown, &arguments[..], environment, told);
+                let image = self.load_image(viewer, directory, object, start)?;
+                let attributes = &self.tree.node(node).attributes;
+                let is_readable = own.for_files().may(attributes, false, permission::READ)
+                    && told.users[0] == told.users[1]
+                    && told.groups[0] == told.groups[1];
+                return Ok(LoadedProgram { image, path, node, identity, is_readable });
             };
             if named.is_lost {
                 return Err(Errno::ENOENT);
             }
             // In place of its name, the script's path.
             let rest = arguments.split_off(arguments.len().min(1));
-            arguments = [Some(path.clone()), argument, Some(shown)].into_iter().flatten().chain(rest).collect();
-            (node, program) = self.find_named(viewer, Named::at(directory, &path))?;
-            shown = path;
+            arguments = [Some(program.clone()), argument, Some(shown)].into_iter().flatten().chain(rest).collect();
+            (node, path) = self.find_named(viewer, Named::at(directory, &program))?;
+            shown = program;
         }
         Err(Errno::ELOOP)
+    }
+
+    /// Returns who somebody is after having run a program's file, and what the program is told of that.
+    fn after_program(&self, node: NodeId, own: &Identity) -> (Identity, exec::Identity) {
+        const SET_GROUP: u32 = permission::SET_GROUP | permission::GROUP_EXECUTE;
+        let attributes = &self.tree.node(node).attributes;
+        let (user, group) = (
+            (attributes.permissions & permission::SET_USER != 0).then_some(attributes.user),
+            (attributes.permissions & SET_GROUP == SET_GROUP).then_some(attributes.group),
+        );
+        let (new, distrusts) = own.after_program(user, group);
+        let [users, groups] = [new.user, new.group].map(|ids| [ids.real, ids.effective]);
+        (new, exec::Identity { users, groups, distrusts })
     }
 
     /// Returns the name of a program that a call has named by its file.
@@ -156,24 +190,27 @@ impl<M: Machine> System<M> {
         Ok(Some(Interpreter { path: line[..split].to_vec(), argument }))
     }
 
+    /// Loads a program's file, with what it is told: its path, arguments, environment, and who it is.
     fn load_image(
         &mut self,
+        viewer: Viewer<'_, M>,
         directory: NodeId,
         object: ObjectId,
-        path: &[u8],
-        arguments: &[Vec<u8>],
-        environment: &[Vec<u8>],
+        (path, arguments, environment, identity): (&[u8], &[Vec<u8>], &[Vec<u8>], exec::Identity),
     ) -> Result<Image<M>> {
+        let own = viewer.own.map_or(&Identity::SUPER_USER, |own| &own.thread().identity);
         let places = (Tree::ROOT, directory);
         let trampoline = self.trampoline;
         let mut random = [0; 16];
         self.memory.hardware.random(&mut random);
-        let start = Start { path, arguments, environment, random, trampoline };
-        let System { memory, tree, .. } = self;
+        let start = Start { path, arguments, environment, random, identity, trampoline };
+        let System { memory, tree, descriptions, .. } = self;
+        let view = viewer.with(descriptions);
         Image::load(memory, object, &start, |path| {
-            let node = tree.node(tree.find(places, path, Last::Follow)?);
+            let node = tree.node(tree.find_with(&view, places, path, Last::Follow)?);
+            let may = || own.for_files().may(&node.attributes, false, permission::EXECUTE);
             match node.kind {
-                Kind::Regular(object) if node.attributes.permissions & 0o111 != 0 => Ok(object),
+                Kind::Regular(object) if may() => Ok(object),
                 _ => Err(Errno::EACCES),
             }
         })
@@ -252,16 +289,19 @@ impl<M: Machine> Caller<'_, M> {
         let place = self.descriptor(directory).ok().and_then(|id| self.system.descriptions.find(id).place.clone());
         let last = if flags & at::SYMLINK_NOFOLLOW != 0 { Last::Keep } else { Last::Follow };
         let named = Named { from, path: &path, place: place.as_ref(), last, shown: &shown, is_lost };
-        let (image, program, node) = {
+        let loaded = {
             let viewer = Viewer { own: Some(&*self.process), others: Some(&*self.others) };
             self.system.load_for(viewer, self.process.directory, named, &arguments, &environment)?
         };
+        let LoadedProgram { image, path: program, node, identity, is_readable } = loaded;
         self.replace_space(Used::new(image.space, image.heap));
         self.space().0.allowance = self.process.limits.allowance();
         self.process.layout = image.layout;
         let name = if path.is_empty() { self.system.own_name(node, &program) } else { last_name(&path) };
         self.process.thread_mut().set_name(name);
         self.process.program = program;
+        self.process.is_dumpable = is_readable && !identity.is_another_than(self.identity());
+        self.process.thread_mut().identity = identity;
         self.process.signals.reset();
         self.process.thread_mut().signals.stack = Stack::NONE;
         let mut next = 0;

@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
-use tench_linux_calls::numbers::open;
+use tench_linux_calls::numbers::{capability, open, permission};
 use tench_linux_calls::records::{mq_attr, sigevent, u32_at, u64_at};
-use tench_linux_files::{Errno, MAX_PATH};
-use tench_linux_queues::{Limits, Message, QueueId, Wanted};
+use tench_linux_files::{Attributes, Credentials, Errno, MAX_PATH, Time};
+use tench_linux_queues::{Limits, Message, Owned, QueueId, Wanted};
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
@@ -41,6 +41,19 @@ struct Open {
     waits: bool,
 }
 
+/// Checks that a queue may be opened with an access.
+fn permit(who: &Credentials<'_>, owned: Owned, access: u32) -> Result<()> {
+    let never = Time::default();
+    let Owned { permissions, user, group } = owned;
+    let attributes = Attributes { permissions, user, group, accessed: never, modified: never, changed: never };
+    let wanted = match access {
+        open::RDONLY => permission::READ,
+        open::WRONLY => permission::WRITE,
+        _ => permission::READ | permission::WRITE,
+    };
+    if who.may(&attributes, false, wanted) { Ok(()) } else { Err(Errno::EACCES) }
+}
+
 impl<M: Machine> Caller<'_, M> {
     /// Opens a message queue, or makes it.
     pub fn mq_open(&mut self, name: u64, flags: u64, mode: u64, attributes: u64) -> Result {
@@ -55,8 +68,17 @@ impl<M: Machine> Caller<'_, M> {
         };
         let name = self.read_path(name)?;
         let permissions = mode as u32 & 0o7777 & !self.process.mask;
-        let wanted = Wanted { make: creates.then_some((limits, permissions)), is_new: flags & open::EXCL != 0 };
-        let queue = self.system.queues.open(&name, wanted)?;
+        let identity = &self.process.thread().identity;
+        let who = identity.for_files();
+        let (user, group) = (who.user, who.group);
+        let new = creates.then_some((limits, Owned { permissions, user, group }));
+        let is_privileged = identity.has(capability::SYS_RESOURCE);
+        let wanted = Wanted { make: new, is_new: flags & open::EXCL != 0, is_privileged };
+        let is_refused = |owned: Owned| match flags & open::ACCESS {
+            open::ACCESS => Err(Errno::EINVAL),
+            access => permit(&who, owned, access),
+        };
+        let queue = self.system.queues.open(&name, wanted, is_refused)?;
         if flags & open::ACCESS == open::ACCESS {
             self.system.queues.close(queue);
             return Err(Errno::EINVAL);
@@ -68,7 +90,10 @@ impl<M: Machine> Caller<'_, M> {
     /// Takes a message queue's name away.
     pub fn mq_unlink(&mut self, name: u64) -> Result {
         let name = self.read_string(name, MAX_PATH + 1)?.ok_or(Errno::ENAMETOOLONG)?;
-        self.system.queues.unlink(&name).map(|()| 0)
+        let who = self.process.thread().identity.for_files();
+        // Names are in a directory that belongs to the super-user, from which each removes only its own.
+        let may = |owned: Owned| who.user == 0 || who.user == owned.user || who.has(capability::FOWNER);
+        self.system.queues.unlink(&name, |owned| if may(owned) { Ok(()) } else { Err(Errno::EPERM) }).map(|()| 0)
     }
 
     /// Returns an open message queue, and with what access it was opened.
@@ -184,7 +209,7 @@ impl<M: Machine> Caller<'_, M> {
     fn tell(&mut self, process: u32, notice: Option<Notice>) -> Result {
         const BY_QUEUE: i32 = -3;
         if let Some(Notice { signal: signal @ 1.., value }) = notice {
-            let cause = Cause::Process { id: self.process.id, value };
+            let cause = Cause::Process { id: self.process.id, user: self.identity().user.real, value };
             let info = Info { signal, code: BY_QUEUE, cause };
             if process == self.process.id {
                 self.system.send(self.process, info);

@@ -1,6 +1,6 @@
 //! How threads are scheduled: in turns, which are shorter for those that are nice. What else they want is recorded.
 
-use tench_linux_calls::numbers::schedule;
+use tench_linux_calls::numbers::{capability, schedule};
 use tench_linux_files::Errno;
 
 use crate::Machine;
@@ -51,7 +51,9 @@ impl<M: Machine> Caller<'_, M> {
     /// Records how a thread wants to be scheduled.
     fn schedule(&mut self, thread: u64, policy: Option<u32>, parameter: u64) -> Result {
         let priority = u32::from_le_bytes(self.read_record(parameter)?);
-        let place = &mut self.scheduled(thread)?.scheduling;
+        let own = self.identity().clone();
+        let other = self.scheduled(thread)?;
+        let (is_owner, place) = (own.is_owner_of(&other.identity), &mut other.scheduling);
         let (policy, is_reset) = match policy {
             Some(policy) => (policy & !schedule::RESET_ON_FORK, policy & schedule::RESET_ON_FORK != 0),
             None => (place.policy, place.is_reset),
@@ -64,7 +66,11 @@ impl<M: Machine> Caller<'_, M> {
         if !is_allowed {
             return Err(Errno::EINVAL);
         }
-        *place = Scheduling { policy, priority, is_reset };
+        let new = Scheduling { policy, priority, is_reset };
+        if !own.has(capability::SYS_NICE) && !(is_owner && place.may_become(new)) {
+            return Err(Errno::EPERM);
+        }
+        *place = new;
         Ok(0)
     }
 
@@ -109,35 +115,54 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Does something with each thread that two numbers name: one, those of a group, or those of a user.
-    fn for_each_thread(&mut self, which: u64, who: u64, mut work: impl FnMut(&mut M, &mut Thread<M>)) -> Result<()> {
+    fn for_each_thread(
+        &mut self,
+        which: u64,
+        who: u64,
+        mut work: impl FnMut(&mut M, &mut Thread<M>) -> Result<()>,
+    ) -> Result<()> {
         const THREAD: u32 = 0;
         const GROUP: u32 = 1;
         const USER: u32 = 2;
         let (which, who) = (which as u32, who as u32);
         let own = (self.process.thread().id, self.process.group);
         let (thread, group) = if who == 0 { own } else { (who, who) };
+        let user = if who == 0 { self.identity().user.real } else { who };
         if which > USER {
             return Err(Errno::EINVAL);
         }
         let hardware = &mut self.system.memory.hardware;
-        let mut is_there = false;
+        let mut result = Err(Errno::ESRCH);
         for process in self.others.iter_mut().chain([&mut *self.process]) {
-            let is_group = which == GROUP && process.group == group || which == USER && who == 0;
-            let meant = process.threads.iter_mut().filter(|one| is_group || which == THREAD && one.id == thread);
-            for thread in meant {
-                is_there = true;
-                work(hardware, thread);
+            let is_group = which == GROUP && process.group == group;
+            let is_meant = |one: &Thread<M>| {
+                is_group || which == THREAD && one.id == thread || which == USER && one.identity.user.real == user
+            };
+            for thread in process.threads.iter_mut().filter(|one| is_meant(one)) {
+                result = match work(hardware, thread) {
+                    Ok(()) => result.or(if matches!(result, Err(Errno::ESRCH)) { Ok(()) } else { result }),
+                    refused => refused,
+                };
             }
         }
-        if is_there { Ok(()) } else { Err(Errno::ESRCH) }
+        result
     }
 
     /// Sets how much threads let others run in their place.
     pub fn setpriority(&mut self, which: u64, who: u64, nice: u64) -> Result {
         let nice = (nice as u32).cast_signed().clamp(-20, 19);
+        let own = self.identity().clone();
+        let is_privileged = own.has(capability::SYS_NICE);
         self.for_each_thread(which, who, |hardware, thread| {
+            if !is_privileged && !own.is_owner_of(&thread.identity) {
+                return Err(Errno::EPERM);
+            }
+            if !is_privileged && nice < thread.nice {
+                return Err(Errno::EACCES);
+            }
             thread.nice = nice;
             hardware.set_turn(&mut thread.machine, turn(nice));
+            Ok(())
         })?;
         Ok(0)
     }
@@ -145,7 +170,10 @@ impl<M: Machine> Caller<'_, M> {
     /// Returns how little the least nice of threads lets others run in its place: from 1 to 40.
     pub fn getpriority(&mut self, which: u64, who: u64) -> Result {
         let mut least = i32::MAX;
-        self.for_each_thread(which, who, |_, thread| least = least.min(thread.nice))?;
+        self.for_each_thread(which, who, |_, thread| {
+            least = least.min(thread.nice);
+            Ok(())
+        })?;
         Ok((20 - least).cast_unsigned().into())
     }
 
@@ -174,7 +202,10 @@ impl<M: Machine> Caller<'_, M> {
         let mut bytes = [0; SET as usize];
         let length = length.min(SET) as usize;
         bytes[..length].copy_from_slice(&self.read(set, length)?);
-        self.check_thread(thread)?;
+        let own = self.identity().clone();
+        if !own.is_owner_of(&self.scheduled(thread)?.identity) && !own.has(capability::SYS_NICE) {
+            return Err(Errno::EPERM);
+        }
         if u64::from_le_bytes(bytes) & 1 != 0 { Ok(0) } else { Err(Errno::EINVAL) }
     }
 

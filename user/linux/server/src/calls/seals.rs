@@ -42,6 +42,7 @@ impl<M: Machine> Caller<'_, M> {
         let seals = if flags & memfd::ALLOW_SEALING != 0 { 0 } else { seal::SEAL };
         let object = self.system.memory.objects.make_named(&[PREFIX, &name].concat(), seals);
         let node = self.system.tree.make_regular(object, PERMISSIONS);
+        self.own(node);
         let description = self.system.open(node, open::RDWR | open::LARGEFILE);
         self.add_descriptor(Descriptor { description, closes_on_exec: flags & memfd::CLOEXEC != 0 }, 0)
     }

@@ -15,7 +15,8 @@ const HUGE_SIZES: [u32; 5] = [0, 16, 21, 25, 30];
 impl<M: Machine> Caller<'_, M> {
     /// Returns the identifier of a segment, or makes it.
     pub fn shmget(&mut self, key: u64, size: u64, flags: u64) -> Result {
-        let (by, key, flags) = (self.by(), (key as u32).cast_signed(), flags as u32);
+        let identity = self.identity().clone();
+        let (by, key, flags) = (self.by(&identity), (key as u32).cast_signed(), flags as u32);
         let memory = &mut self.system.memory;
         let make = || {
             if flags & shm::HUGETLB != 0 {
@@ -49,7 +50,8 @@ impl<M: Machine> Caller<'_, M> {
             wanted |= 0o111;
         }
         allowed |= rights;
-        let by = self.by();
+        let identity = self.identity().clone();
+        let by = self.by(&identity);
         let segment = self.system.ipc.segments.attach(&by, id, wanted)?;
         let (object, length) = (segment.content, segment.size);
         if start != 0 && !replaces && start.checked_add(length).is_none() {
@@ -112,7 +114,8 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Tells or changes what is known of a segment, or of all.
     pub fn shmctl(&mut self, id: u64, number: u64, buffer: u64) -> Result {
-        let (id, number, by) = (identifier(id)?, number as u32, self.by());
+        let identity = self.identity().clone();
+        let (id, number, by) = (identifier(id)?, number as u32, self.by(&identity));
         let highest = self.system.ipc.segments.highest();
         match number {
             command::INFO => self.write(buffer, &limits()).map(|()| highest),
@@ -144,7 +147,8 @@ impl<M: Machine> Caller<'_, M> {
     /// Returns the record of a segment, and what the call returns.
     fn status_of_segment(&self, id: i32, number: u32) -> Result<([u8; shmid64_ds::SIZE], u64)> {
         let how = found(number, command::SHM_STAT);
-        let (entry, result) = self.system.ipc.segments.look(&self.by(), id, how)?;
+        let identity = self.identity().clone();
+        let (entry, result) = self.system.ipc.segments.look(&self.by(&identity), id, how)?;
         let segment = &entry.value;
         let mut record = [0; shmid64_ds::SIZE];
         put_permissions(&mut record, entry);

@@ -19,7 +19,8 @@ const UNDO_SIZE: u32 = 20;
 impl<M: Machine> Caller<'_, M> {
     /// Returns the identifier of a set, or makes it.
     pub fn semget(&mut self, key: u64, count: u64, flags: u64) -> Result {
-        let (by, key) = (self.by(), (key as u32).cast_signed());
+        let identity = self.identity().clone();
+        let (by, key) = (self.by(&identity), (key as u32).cast_signed());
         // A negative number of semaphores is too high.
         let count = (count as u32).into();
         let memory = &mut self.system.memory;
@@ -50,7 +51,8 @@ impl<M: Machine> Caller<'_, M> {
         let operations: alloc::vec::Vec<Operation> = records.iter().map(|one| Operation::from_bytes(*one)).collect();
         let id = identifier(id)?;
         let deadline = self.time_limit_of(time.as_ref())?;
-        let (by, memory) = (self.by(), &mut self.system.memory);
+        let identity = self.identity().clone();
+        let (by, memory) = (self.by(&identity), &mut self.system.memory);
         let done = self.system.ipc.semaphores.operate(&by, id, &operations, |bytes| memory.check_room(bytes))?;
         self.system.wake_for_ipc();
         match done {
@@ -72,7 +74,8 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Tells or changes what is known of a set, or of all.
     pub fn semctl(&mut self, id: u64, index: u64, number: u64, argument: u64) -> Result {
-        let (id, by) = (identifier(id)?, self.by());
+        let identity = self.identity().clone();
+        let (id, by) = (identifier(id)?, self.by(&identity));
         let (index, number) = ((index as u32).cast_signed(), number as u32);
         let semaphores = &mut self.system.ipc.semaphores;
         let result = match number {
@@ -112,7 +115,8 @@ impl<M: Machine> Caller<'_, M> {
     /// Returns the record of a set, and what the call returns.
     fn status_of_set(&self, id: i32, number: u32) -> Result<([u8; semid64_ds::SIZE], u64)> {
         let how = found(number, command::SEM_STAT);
-        let (entry, result) = self.system.ipc.semaphores.look(&self.by(), id, how)?;
+        let identity = self.identity().clone();
+        let (entry, result) = self.system.ipc.semaphores.look(&self.by(&identity), id, how)?;
         let mut record = [0; semid64_ds::SIZE];
         put_permissions(&mut record, entry);
         put(&mut record, semid64_ds::OPERATED, entry.value.operated);

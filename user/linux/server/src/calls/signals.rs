@@ -29,11 +29,18 @@ fn is_spared<M: Machine>(process: &Process<M>, signal: u32, is_init: bool) -> bo
     is_init && process.id == FIRST && signal != number::CONT && process.signals.action(signal).handler() == 0
 }
 
+/// Checks that a process may send another one a signal.
+fn may_signal<M: Machine>(own: &Process<M>, other: &Process<M>, signal: u32) -> Result<()> {
+    let is_allowed =
+        own.thread().identity.may_signal(other.identity()) || signal == number::CONT && own.session == other.session;
+    if is_allowed { Ok(()) } else { Err(Errno::EPERM) }
+}
+
 impl<M: Machine> Caller<'_, M> {
     /// Sends a signal to a process, to a group, or to all.
     pub fn kill(&mut self, to: u64, signal_number: u64) -> Result {
         let signal = signal(signal_number)?;
-        let info = Info::from_process(signal, self.process.id);
+        let info = Info::from_process(signal, self.process.id, self.identity().user.real);
         match (to as u32).cast_signed() {
             i32::MIN => Err(Errno::ESRCH),
             // The first process is left alone, and the own.
@@ -65,8 +72,13 @@ impl<M: Machine> Caller<'_, M> {
     /// Sends a signal to a process; 0 only asks whether it is there.
     pub(super) fn send_to(&mut self, id: u32, info: Info) -> Result {
         let is_init = id == FIRST && self.sees_init();
-        let process =
-            if id == self.process.id { &mut *self.process } else { self.others.get(id).ok_or(Errno::ESRCH)? };
+        let process = if id == self.process.id {
+            &mut *self.process
+        } else {
+            let other = self.others.get(id).ok_or(Errno::ESRCH)?;
+            may_signal(self.process, other, info.signal)?;
+            other
+        };
         if info.signal != 0 && !is_spared(process, info.signal, is_init) {
             self.system.send(process, info);
         }
@@ -76,15 +88,26 @@ impl<M: Machine> Caller<'_, M> {
     /// Sends a signal to all of whom something is true, perhaps with the own process among them.
     fn send_to_all(&mut self, info: Info, is_meant: impl Fn(&Process<M>) -> bool, with_own: bool) -> Result {
         let is_init = self.sees_init();
-        let own = with_own.then_some(&mut *self.process);
-        let mut is_there = false;
-        for process in self.others.iter_mut().chain(own).filter(|process| is_meant(process)) {
-            is_there = true;
+        // To all, it is no mistake that some are others' processes.
+        let mut result = Err(Errno::ESRCH);
+        for process in self.others.iter_mut().filter(|process| is_meant(process)) {
+            if may_signal(self.process, process, info.signal).is_err() {
+                let refused = if with_own { Err(Errno::EPERM) } else { Ok(0) };
+                result = result.or(refused);
+                continue;
+            }
+            result = Ok(0);
             if info.signal != 0 && !is_spared(process, info.signal, is_init) {
                 self.system.send(process, info);
             }
         }
-        if is_there { Ok(0) } else { Err(Errno::ESRCH) }
+        if with_own && is_meant(self.process) {
+            result = Ok(0);
+            if info.signal != 0 && !is_spared(self.process, info.signal, is_init) {
+                self.system.send(self.process, info);
+            }
+        }
+        result
     }
 
     /// Sends a signal to a thread; perhaps only if it is a certain process's.
@@ -93,7 +116,8 @@ impl<M: Machine> Caller<'_, M> {
         if thread.cast_signed() <= 0 || process.is_some_and(|process| (process as u32).cast_signed() <= 0) {
             return Err(Errno::EINVAL);
         }
-        let info = Info { code: TO_THREAD, ..Info::from_process(signal(signal_number)?, self.process.id) };
+        let user = self.identity().user.real;
+        let info = Info { code: TO_THREAD, ..Info::from_process(signal(signal_number)?, self.process.id, user) };
         self.send_to_thread(process.map(|process| process as u32), thread, info)
     }
 
@@ -105,7 +129,13 @@ impl<M: Machine> Caller<'_, M> {
         if process.is_some_and(|process| process != owner) {
             return Err(Errno::ESRCH);
         }
-        let process = if own.is_some() { &mut *self.process } else { self.others.get(owner).ok_or(Errno::ESRCH)? };
+        let process = if own.is_some() {
+            &mut *self.process
+        } else {
+            let other = self.others.get(owner).ok_or(Errno::ESRCH)?;
+            may_signal(self.process, other, info.signal)?;
+            other
+        };
         // A process that has ended has no threads, and nothing happens to it.
         if let Ok(index) = process.index_of(thread)
             && info.signal != 0
@@ -139,7 +169,7 @@ impl<M: Machine> Caller<'_, M> {
         if (code >= 0 || code == TO_THREAD) && to != self.process.id {
             return Err(Errno::EPERM);
         }
-        let cause = Cause::Process { id: u32_at(&record, 16), value: u64_at(&record, 24) };
+        let cause = Cause::Process { id: u32_at(&record, 16), user: u32_at(&record, 20), value: u64_at(&record, 24) };
         Ok(Info { signal: signal(signal_number)?, code, cause })
     }
 

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tench_linux_calls::numbers::open;
+use tench_linux_calls::numbers::{capability, open, permission};
 use tench_linux_files::{Errno, Found, Kind, Last, NewNode, NodeId, Tree};
 use tench_linux_sockets::address::{UnixAddress, family_of, parse_internet};
 use tench_linux_sockets::numbers::family;
@@ -57,9 +57,10 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Returns the credentials of the process.
-    pub(crate) fn credentials(&self) -> Credentials {
-        Credentials { process: self.process.id, user: 0, group: 0 }
+    /// Returns the credentials of the process, as those see them who are connected with it.
+    fn credentials(&self) -> Credentials {
+        let identity = self.identity();
+        Credentials { process: self.process.id, user: identity.user.effective, group: identity.group.effective }
     }
 
     /// Opens a socket. Returns its descriptor.
@@ -123,7 +124,8 @@ impl<M: Machine> Caller<'_, M> {
             UnixAddress::Abstract(name) => Ok(Named::Abstract(name.to_vec())),
             UnixAddress::Path(path) => {
                 let places = (Tree::ROOT, self.process.directory);
-                let node = self.system.tree.find(places, path, Last::Follow)?;
+                let node = self.system.tree.find_with(&self.view(), places, path, Last::Follow)?;
+                self.may_access(node, permission::WRITE)?;
                 let is_socket = matches!(self.system.tree.node(node).kind, Kind::Socket);
                 if is_socket { Ok(Named::Node(node)) } else { Err(Errno::ECONNREFUSED) }
             }
@@ -136,7 +138,7 @@ impl<M: Machine> Caller<'_, M> {
         let record = self.read_address(address, length)?;
         if socket.family != family::UNIX {
             let address = parse_internet(socket.family, &record)?;
-            return self.system.sockets.bind_internet(socket.id, address).map(|()| 0);
+            return self.bind_port(socket.id, address);
         }
         match UnixAddress::parse(&record)? {
             UnixAddress::Unnamed => self.system.sockets.bind_automatically(socket.id).map(|()| 0),
@@ -145,13 +147,27 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
+    /// Gives a socket an address with a port, of which the low ones are not for everybody.
+    fn bind_port(&mut self, socket: SocketId, address: core::net::SocketAddr) -> Result {
+        const FIRST_FREE: u16 = 1024;
+        let ip = address.ip();
+        let is_own = ip.is_loopback() || ip.is_unspecified();
+        let is_low = is_own && (1..FIRST_FREE).contains(&address.port());
+        if is_low && !self.identity().has(capability::NET_BIND_SERVICE) {
+            return Err(Errno::EACCES);
+        }
+        self.system.sockets.bind_internet(socket, address).map(|()| 0)
+    }
+
     /// Makes a file that is a socket's address.
     fn bind_path(&mut self, socket: Socket, number: u32, path: &[u8]) -> Result {
-        let place = self.system.tree.walk(Tree::ROOT, self.process.directory, path, Last::Name)?;
+        let places = (Tree::ROOT, self.process.directory);
+        let place = self.system.tree.walk_with(&self.view(), places, path, Last::Name)?;
         if place.entry()?.is_some() {
             return Err(Errno::EADDRINUSE);
         }
         self.may_make(&place)?;
+        self.may_enter(&place, false)?;
         if socket.node.is_some() {
             return Err(Errno::EINVAL);
         }
@@ -166,6 +182,7 @@ impl<M: Machine> Caller<'_, M> {
             }
             return Err(error);
         }
+        self.own_in(place.parent, node);
         self.system.tree.share(node);
         if !self.system.watches.is_empty() {
             self.system.tell_of_making(&Found { node: Some(node), ..place }, false);

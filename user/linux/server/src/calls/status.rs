@@ -1,10 +1,11 @@
 //! Calls about what is recorded of files.
 
-use tench_linux_calls::numbers::{AT_FDCWD, at, file_type};
+use tench_linux_calls::numbers::{AT_FDCWD, at, file_type, permission};
 use tench_linux_calls::records::{stat, timespec, u64_at};
-use tench_linux_files::{Errno, Kind, Last, Node, NodeId, Time, Tree};
+use tench_linux_files::{Attributes, Errno, Kind, Last, Node, NodeId, Time, Tree};
 
 use super::slaves::{SLAVES_DEVICE, SLAVES_MAGIC};
+use super::users::given;
 use crate::Machine;
 use crate::caller::{Caller, Result};
 
@@ -12,6 +13,25 @@ use crate::caller::{Caller, Result};
 pub(crate) const DEVICE: u64 = 1;
 /// Size of a block, in bytes.
 const BLOCK: u32 = 4096;
+
+/// A time that a file is to have.
+#[derive(Clone, Copy)]
+enum When {
+    /// The present.
+    Now,
+    /// Another time.
+    At(Time),
+}
+
+impl When {
+    /// Returns the time, which may be the present.
+    const fn at(self, now: Time) -> Time {
+        match self {
+            When::Now => now,
+            When::At(time) => time,
+        }
+    }
+}
 
 /// Writes a number into a record.
 fn put<const N: usize>(record: &mut [u8], offset: usize, bytes: [u8; N]) {
@@ -63,7 +83,7 @@ impl<M: Machine> Caller<'_, M> {
         match node.kind {
             Kind::Special(number) if self.system.specials.is_socket(number) => SOCKET,
             Kind::Special(number) => match self.system.specials.queue(number) {
-                Some(queue) => file_type::REGULAR | self.system.queues.permissions(queue),
+                Some(queue) => file_type::REGULAR | self.system.queues.owned(queue).permissions,
                 None => node.mode(),
             },
             _ => node.mode(),
@@ -79,6 +99,8 @@ impl<M: Machine> Caller<'_, M> {
         put(&mut record, stat::INODE, Tree::number(id).to_le_bytes());
         put(&mut record, stat::MODE, mode.to_le_bytes());
         put(&mut record, stat::LINKS, facts.links.to_le_bytes());
+        put(&mut record, stat::USER, facts.user.to_le_bytes());
+        put(&mut record, stat::GROUP, facts.group.to_le_bytes());
         put(&mut record, stat::LENGTH, facts.length.to_le_bytes());
         put(&mut record, stat::BLOCK_SIZE, facts.block.to_le_bytes());
         for offset in [stat::ACCESSED, stat::MODIFIED, stat::CHANGED] {
@@ -135,20 +157,27 @@ impl<M: Machine> Caller<'_, M> {
         if node.is_generated() { Err(Errno::EPERM) } else { Ok(()) }
     }
 
+    /// Returns the node of a descriptor that is not only a path.
+    fn open_node(&mut self, descriptor: u64) -> Result<NodeId> {
+        let description = self.descriptor(descriptor)?;
+        let open_file = self.system.descriptions.get(description);
+        if open_file.is_path() { Err(Errno::EBADF) } else { Ok(open_file.node) }
+    }
+
     fn set_permissions(&mut self, node: NodeId, mode: u64) -> Result {
         Self::may_change(node)?;
+        let permissions = self.permitted_mode(node, mode as u32)?;
         self.system.update_time();
         let now = self.system.tree.now;
         let attributes = &mut self.system.tree.node_mut(node).attributes;
-        attributes.permissions = mode as u32 & 0o7777;
+        attributes.permissions = permissions;
         attributes.changed = now;
         Ok(0)
     }
 
     /// Changes the permissions of an open file.
     pub fn fchmod(&mut self, descriptor: u64, mode: u64) -> Result {
-        let description = self.descriptor(descriptor)?;
-        let node = self.system.descriptions.get(description).node;
+        let node = self.open_node(descriptor)?;
         self.set_permissions(node, mode)
     }
 
@@ -160,21 +189,16 @@ impl<M: Machine> Caller<'_, M> {
 
     fn set_owner(&mut self, node: NodeId, user: u64, group: u64) -> Result {
         Self::may_change(node)?;
+        let new = self.permitted_owner(node, given(user), given(group))?;
         self.system.update_time();
-        let now = self.system.tree.now;
-        let attributes = &mut self.system.tree.node_mut(node).attributes;
-        let (user, group) = (user as u32, group as u32);
-        // All ones leave it as it is.
-        attributes.user = if user == u32::MAX { attributes.user } else { user };
-        attributes.group = if group == u32::MAX { attributes.group } else { group };
-        attributes.changed = now;
+        let changed = self.system.tree.now;
+        self.system.tree.node_mut(node).attributes = Attributes { changed, ..new };
         Ok(0)
     }
 
     /// Changes the owner of an open file.
     pub fn fchown(&mut self, descriptor: u64, user: u64, group: u64) -> Result {
-        let description = self.descriptor(descriptor)?;
-        let node = self.system.descriptions.get(description).node;
+        let node = self.open_node(descriptor)?;
         self.set_owner(node, user, group)
     }
 
@@ -194,33 +218,46 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         let (accessed, modified) = if times == 0 {
-            (Some(self.system.tree.now), Some(self.system.tree.now))
+            (Some(When::Now), Some(When::Now))
         } else {
             let record: [u8; 2 * timespec::SIZE] = self.read_record(times)?;
-            (self.time_to_set(&record)?, self.time_to_set(&record[timespec::SIZE..])?)
+            (Self::time_to_set(&record)?, Self::time_to_set(&record[timespec::SIZE..])?)
         };
+        if accessed.is_none() && modified.is_none() {
+            return Ok(0);
+        }
+        let is_touch = [accessed, modified].iter().all(|time| matches!(time, Some(When::Now)));
         let node = if path == 0 {
             let description = self.descriptor(directory)?;
             self.system.descriptions.get(description).node
         } else {
             self.find_at(directory, path, flags)?
         };
-        if accessed.is_some() || modified.is_some() {
-            Self::may_change(node)?;
-            self.system.tree.set_times(node, accessed, modified);
+        Self::may_change(node)?;
+        if self.must_own(node).is_err() {
+            // Whoever may write may let it look as if that had happened.
+            if !is_touch {
+                return Err(Errno::EPERM);
+            }
+            self.may_access(node, permission::WRITE)?;
         }
+        let now = self.system.tree.now;
+        let [accessed, modified] = [accessed, modified].map(|time| time.map(|time| time.at(now)));
+        self.system.tree.set_times(node, accessed, modified);
         Ok(0)
     }
 
     /// Returns the time that a record asks for, or none if it is to stay.
-    fn time_to_set(&self, record: &[u8]) -> Result<Option<Time>> {
+    fn time_to_set(record: &[u8]) -> Result<Option<When>> {
         const NOW: u64 = 0x3fff_ffff;
         const KEEP: u64 = 0x3fff_fffe;
         let seconds = u64_at(record, timespec::SECONDS).cast_signed();
         match u64_at(record, timespec::NANOSECONDS) {
-            NOW => Ok(Some(self.system.tree.now)),
+            NOW => Ok(Some(When::Now)),
             KEEP => Ok(None),
-            nanoseconds if nanoseconds < 1_000_000_000 => Ok(Some(Time { seconds, nanoseconds: nanoseconds as u32 })),
+            nanoseconds if nanoseconds < 1_000_000_000 => {
+                Ok(Some(When::At(Time { seconds, nanoseconds: nanoseconds as u32 })))
+            }
             _ => Err(Errno::EINVAL),
         }
     }

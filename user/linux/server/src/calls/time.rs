@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use tench_linux_calls::numbers::capability;
 use tench_linux_calls::records::{timespec, u64_at};
 use tench_linux_files::Errno;
 
@@ -59,6 +60,9 @@ impl<M: Machine> Caller<'_, M> {
         let now = self.system.memory.hardware.monotonic();
         // As Linux, which lets no date be before the machine's start by its own count.
         let start = time.checked_sub(now).filter(|_| clock as u32 == REALTIME).ok_or(Errno::EINVAL)?;
+        if !self.identity().has(capability::SYS_TIME) {
+            return Err(Errno::EPERM);
+        }
         let before = self.system.date();
         self.system.date_at_start = Some(start);
         let moved = |due: Duration| due.saturating_add(before).saturating_sub(time).max(now);

@@ -261,6 +261,7 @@ impl<M: Machine> Caller<'_, M> {
         if let From::Position = from {
             open_file.position = start + done;
         }
+        self.distrust(node);
         self.system.update_time();
         self.system.tree.touch(node);
         Ok(done)
@@ -354,6 +355,7 @@ impl<M: Machine> Caller<'_, M> {
                 let memory = &mut self.system.memory;
                 let from = &from[..most as usize];
                 let count = memory.objects.write(&mut memory.pool, &mut memory.hardware, object, place, from)?;
+                self.distrust(node);
                 self.system.update_time();
                 self.system.tree.touch(node);
                 count

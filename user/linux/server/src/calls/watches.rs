@@ -1,7 +1,7 @@
 //! Watching files (`inotify`), and what calls do to those that are watched.
 
 use tench_linux_calls::Sysno;
-use tench_linux_calls::numbers::{AT_FDCWD, at, open, watch};
+use tench_linux_calls::numbers::{AT_FDCWD, at, open, permission, watch};
 use tench_linux_calls::records::{timespec, u64_at};
 use tench_linux_files::{Errno, Found, Kind, Last, NodeId, Tree};
 use tench_linux_watches::InstanceId;
@@ -58,6 +58,7 @@ impl<M: Machine> Caller<'_, M> {
         if mask & watch::ONLYDIR != 0 && !self.system.tree.node(node).is_directory() {
             return Err(Errno::ENOTDIR);
         }
+        self.may_access(node, permission::READ)?;
         let memory = &mut self.system.memory;
         let number = self.system.watches.add(instance, node, mask, |bytes| memory.check_room(bytes).is_ok());
         self.system.settle_watches();

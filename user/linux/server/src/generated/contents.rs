@@ -214,7 +214,7 @@ impl<M: Machine> Caller<'_, M> {
             Entry::Stat => Ok(self.described(owner, thread)?.stat()),
             Entry::Sizes => Ok(self.described(owner, thread)?.statm()),
             Entry::Status => {
-                let groups = process.groups.as_deref().map_or(0, <[u32]>::len);
+                let groups = process.identity().groups.as_deref().map_or(0, <[u32]>::len);
                 self.system.memory.check_room(groups * KEPT_FOR_GROUP)?;
                 Ok(self.described(owner, thread)?.status())
             }

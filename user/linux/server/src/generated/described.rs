@@ -15,6 +15,7 @@ use super::view::{Viewer, threads};
 use crate::caller::{Caller, MAX_SMALL, Result};
 use crate::calls::DEVICE;
 use crate::capabilities::Capabilities;
+use crate::identity::Ids;
 use crate::instance::FIRST;
 use crate::process::{Process, Status, trimmed};
 use crate::signals::{Queue, SIGNALS, number, only};
@@ -99,6 +100,7 @@ impl<M: Machine> Caller<'_, M> {
         let exec::Layout { code, data, stack, arguments, environment, .. } = process.layout.clone();
         let highest = process.descriptors.all().last().map_or(0, |(number, _)| number + 1);
         let thread = thread.unwrap_or(process.id);
+        let identity = process.thread_of(thread).map_or_else(|| process.identity(), |thread| &thread.identity);
         Ok(Described {
             thread,
             id: process.id,
@@ -116,9 +118,12 @@ impl<M: Machine> Caller<'_, M> {
             memory: sizes,
             layout: Layout { code, data, heap: heap.start, stack, arguments, environment },
             signals: signals(process, thread),
-            capabilities: capabilities(process, thread),
+            users: ids(identity.user),
+            group_ids: ids(identity.group),
+            capabilities: sets(identity.capabilities),
+            has_no_new_privileges: identity.has_no_new_privileges,
             mask: process.mask,
-            groups: process.groups.as_deref().unwrap_or_default(),
+            groups: identity.groups.as_deref().unwrap_or_default(),
             descriptors: highest.next_power_of_two().max(LEAST_DESCRIPTORS),
             // The first process has no parent here, but would have one with Linux.
             end_signal: if process.id == FIRST { number::CHLD } else { process.end_signal },
@@ -264,9 +269,12 @@ fn state<M: Machine>(process: &Process<M>, thread: u32) -> State {
     }
 }
 
-fn capabilities<M: Machine>(process: &Process<M>, thread: u32) -> [u64; 3] {
-    let own = process.thread_of(thread).map_or(Capabilities::SUPER_USER, |thread| thread.capabilities);
-    [own.inheritable, own.permitted, own.effective]
+const fn ids(ids: Ids) -> [u32; 4] {
+    [ids.real, ids.effective, ids.saved, ids.files]
+}
+
+const fn sets(own: Capabilities) -> [u64; 5] {
+    [own.inheritable, own.permitted, own.effective, own.bounding, own.ambient]
 }
 
 fn signals<M: Machine>(process: &Process<M>, thread: u32) -> Signals {

@@ -38,6 +38,11 @@ impl Entry {
         }
     }
 
+    /// Returns whether the file tells of the process's memory, and only to who may look into it.
+    pub const fn is_private(self) -> bool {
+        matches!(self, Entry::Environment | Entry::Auxiliary | Entry::Maps | Entry::Uses | Entry::UseOfAll)
+    }
+
     /// Returns whether directories of threads have it, too.
     pub fn is_of_threads(self) -> bool {
         self.class() != Class::Directory

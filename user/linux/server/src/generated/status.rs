@@ -9,6 +9,7 @@ use super::view::threads;
 use super::{PROC_DEVICE, SYS_DEVICE, What};
 use crate::Machine;
 use crate::caller::{Caller, Result};
+use crate::process::Process;
 
 /// Length that Linux shows for a link of a descriptor, and for a file of `/sys`.
 const LINK_LENGTH: u64 = 64;
@@ -24,6 +25,10 @@ pub(crate) struct Facts {
     pub device: u32,
     /// Permissions.
     pub permissions: u32,
+    /// The owner.
+    pub user: u32,
+    /// The owner's group.
+    pub group: u32,
     /// Number of entries.
     pub links: u32,
     /// Length.
@@ -60,7 +65,8 @@ impl<M: Machine> Caller<'_, M> {
             }
             What::DescriptorFacts(..) => (0o444, 1, 0),
         };
-        Some(Facts { device, permissions, links, length, block, time })
+        let (user, group) = process.map_or((0, 0), |process| owner_of(process, permissions, what.class()));
+        Some(Facts { device, permissions, user, group, links, length, block, time })
     }
 
     fn fixed_facts(&self, index: usize, is_in_sys: bool) -> (u32, u32, u64) {
@@ -85,10 +91,24 @@ impl<M: Machine> Caller<'_, M> {
     /// Checks whether a generated node may be opened with these flags.
     ///
     /// # Errors
-    /// `EACCES` if it is a setting, and would be written.
+    /// `EACCES` if it is a setting, and would be written; if its permissions forbid it; or if it tells of the memory of
+    /// another user's process.
     pub(crate) fn may_open_generated(&self, node: NodeId, flags: u32) -> Result<()> {
         let is_setting = What::of(node).is_some_and(What::is_setting);
-        if is_setting && flags & open::ACCESS != open::RDONLY { Err(Errno::EACCES) } else { Ok(()) }
+        if is_setting && flags & open::ACCESS != open::RDONLY {
+            return Err(Errno::EACCES);
+        }
+        if flags & open::PATH != 0 {
+            return Ok(());
+        }
+        match What::of(node) {
+            Some(What::Entry(owner, index) | What::ThreadEntry(owner, _, index))
+                if ENTRIES[index].entry.is_private() =>
+            {
+                self.view().check_inspection(owner)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the magic number of the file system of a generated node; nothing for those of the tree.
@@ -97,6 +117,14 @@ impl<M: Machine> Caller<'_, M> {
         const SYS: u64 = 0x6265_6572;
         What::of(node).map(|what| if what.is_in_sys() { SYS } else { PROC })
     }
+}
+
+/// Returns to whom a generated node of a process belongs.
+fn owner_of<M: Machine>(process: &Process<M>, permissions: u32, class: Class) -> (u32, u32) {
+    const OPEN: u32 = 0o555;
+    let identity = process.identity();
+    let is_open = class == Class::Directory && permissions == OPEN;
+    if process.is_dumpable || is_open { (identity.user.effective, identity.group.effective) } else { (0, 0) }
 }
 
 fn directory_links(entries: impl Iterator<Item = Entry>) -> u32 {

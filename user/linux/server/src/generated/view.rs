@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use tench_linux_files::{Class, Errno, Generated, NodeId, Target, Tree};
+use tench_linux_files::{Class, Credentials, Errno, Generated, NodeId, Target, Tree};
 
 use super::fixed::{self, FIXED, Made};
 use super::process::{ENTRIES, Entry, index_of};
@@ -107,6 +107,17 @@ impl<'a, M: Machine> View<'a, M> {
     pub fn description(&self, owner: Owner, number: u32) -> Option<&'a Description> {
         let descriptor = self.viewer.process(owner)?.descriptors.get(number.into()).ok()?;
         Some(self.descriptions.find(descriptor.description))
+    }
+
+    /// Checks that whoever looks may look into a process's memory.
+    ///
+    /// # Errors
+    /// `EACCES`
+    pub fn check_inspection(&self, owner: Owner) -> Result<(), Errno> {
+        let Some(own) = self.viewer.own.filter(|own| own.id != owner.id) else { return Ok(()) };
+        let Some(process) = self.viewer.process(owner) else { return Ok(()) };
+        let may = own.thread().identity.may_inspect(process.identity(), process.is_dumpable);
+        if may { Ok(()) } else { Err(Errno::EACCES) }
     }
 
     /// Returns the entries of a directory from a position on, in order.
@@ -219,7 +230,34 @@ impl<M: Machine> Generated for View<'_, M> {
         parent(directory).unwrap_or(Tree::ROOT)
     }
 
+    fn searcher(&self) -> Option<Credentials<'_>> {
+        let identity = &self.viewer.own?.thread().identity;
+        if identity.has(Credentials::SEARCH) { None } else { Some(identity.for_files()) }
+    }
+
+    fn user(&self) -> Option<u32> {
+        self.viewer.own.map(|own| own.thread().identity.user.files)
+    }
+
+    fn may_search(&self, directory: NodeId, who: &Credentials<'_>) -> bool {
+        match What::of(directory) {
+            Some(What::Entry(owner, index)) if ENTRIES[index].entry == Entry::Descriptors => {
+                let is_own = self.viewer.own.is_some_and(|own| own.id == owner.id);
+                is_own
+                    || self.viewer.process(owner).is_some_and(|process| {
+                        let user = if process.is_dumpable { process.identity().user.effective } else { 0 };
+                        user == who.user
+                    })
+            }
+            _ => true,
+        }
+    }
+
     fn target(&self, link: NodeId) -> Result<Target, Errno> {
+        if let Some(What::Entry(owner, _) | What::ThreadEntry(owner, ..) | What::Descriptor(owner, _)) = What::of(link)
+        {
+            self.check_inspection(owner)?;
+        }
         let entry = |owner, index: usize| {
             let process = self.viewer.process(owner).filter(|process| !process.has_ended()).ok_or(Errno::ENOENT)?;
             match ENTRIES[index].entry {

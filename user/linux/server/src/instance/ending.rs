@@ -119,7 +119,8 @@ impl<M: Machine> Instance<M> {
         let groups = self.adopt_children(&process);
         let (parent, end_signal) = (process.parent, process.end_signal);
         let (code, value) = end_code(status);
-        let info = Info { signal: end_signal, code, cause: Cause::Child { id: process.id, status: value } };
+        let cause = Cause::Child { id: process.id, user: process.identity().user.real, status: value };
+        let info = Info { signal: end_signal, code, cause };
         process.ended = Some(status);
         let is_wanted = end_signal != number::CHLD || self.wants_children(parent);
         if is_wanted {
@@ -151,6 +152,7 @@ impl<M: Machine> Instance<M> {
         system.waiters.set_alarm(Alarm::Look, process.id, process.running.look.take(), None);
         system.end_timers(process);
         process.last_name = *process.name_of(process.id);
+        process.last_identity = process.identity().clone();
         for index in 0..process.threads.len() {
             system.end_wait(&mut process.threads[index]);
             system.leave_memory(process, index);

@@ -237,7 +237,8 @@ impl<M: Machine> Instance<M> {
     fn tell_parent(&mut self, process: &Process<M>, code: i32, signal: u32) {
         let Some(parent) = self.processes.get(process.parent) else { return };
         if parent.signals.action(number::CHLD).flags() & action_flag::NOCLDSTOP == 0 {
-            let cause = Cause::Child { id: process.id, status: signal.cast_signed() };
+            let cause =
+                Cause::Child { id: process.id, user: process.identity().user.real, status: signal.cast_signed() };
             self.system.send(parent, Info { signal: number::CHLD, code, cause });
         }
         self.system.waiters.wake(Key::Children(process.parent));

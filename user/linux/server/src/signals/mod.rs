@@ -87,6 +87,8 @@ pub enum Cause {
     Process {
         /// The process.
         id: u32,
+        /// The process's user.
+        user: u32,
         /// The value.
         value: u64,
     },
@@ -94,6 +96,8 @@ pub enum Cause {
     Child {
         /// The child.
         id: u32,
+        /// The child's user.
+        user: u32,
         /// The child's exit code, or a signal.
         status: i32,
     },
@@ -116,8 +120,8 @@ impl Info {
     pub const SIZE: usize = 128;
 
     /// Returns a signal that a process sends by `kill`.
-    pub const fn from_process(signal: u32, id: u32) -> Info {
-        Info { signal, code: 0, cause: Cause::Process { id, value: 0 } }
+    pub const fn from_process(signal: u32, id: u32, user: u32) -> Info {
+        Info { signal, code: 0, cause: Cause::Process { id, user, value: 0 } }
     }
 
     /// Returns a signal that the system sends.
@@ -134,13 +138,15 @@ impl Info {
         put(8, self.code.cast_unsigned());
         match self.cause {
             Cause::None => {}
-            Cause::Process { id, value } => {
+            Cause::Process { id, user, value } => {
                 put(16, id);
+                put(20, user);
                 put(24, value as u32);
                 put(28, (value >> 32) as u32);
             }
-            Cause::Child { id, status } => {
+            Cause::Child { id, user, status } => {
                 put(16, id);
+                put(20, user);
                 put(24, status.cast_unsigned());
             }
             Cause::Timer { id, value } => {
