@@ -20,7 +20,7 @@ const ARCHIVE: &str = "TENCH_DEBIAN";
 /// The program that fetches a file as apt fetches packages; it is in no `PATH`.
 const HELPER: &str = "/usr/lib/apt/apt-helper";
 
-/// Reasons why something of Debian's archive cannot be had.
+/// Reasons why something of Debian's archive, or what else tests take from elsewhere, cannot be had.
 #[derive(Debug, Error, Diagnostic)]
 pub enum Missing {
     #[error("Debian's archive is needed, and {program} is not installed, which reads that")]
@@ -37,6 +37,12 @@ pub enum Missing {
     #[error("Debian's package {package} is not kept here, and could not be fetched from {}", .places.join(", nor from "))]
     #[diagnostic(help("a network is needed once, since packages are kept; {ARCHIVE} names another archive"))]
     Package { package: String, places: Vec<String> },
+    #[error("a suite's program is to be compiled for {target}, and this compiler has no library for that")]
+    #[diagnostic(help("rustup target add {target}"))]
+    Target { target: &'static str },
+    #[error("the crate {name} {version} is not kept here, and cargo could not fetch it")]
+    #[diagnostic(help("a network is needed once, since cargo keeps crates"))]
+    Crate { name: String, version: String },
 }
 
 impl Missing {

@@ -1,54 +1,34 @@
-//! Suites of tests that others have written, as they are: `tests/linux/suites.toml` names their sources in Debian's
-//! archive. They are compiled here once, against Debian's C library, and put into `/suite` for a script that runs them.
+//! Suites in C: a Debian source package, compiled once against Debian's C library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use miette::{IntoDiagnostic, Result, WrapErr};
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
-use tench_linux_packed::Attributes;
 
-use super::apt::Missing;
-use super::packages::{Package, Packages};
-use crate::linux::{Content, Tree};
+use super::{files, put};
+use crate::linux::Tree;
+use crate::peer::apt::Missing;
+use crate::peer::packages::{Package, Packages};
 use crate::process;
 use crate::toolchain;
 use crate::workspace::{self, Workspace};
 
-/// The list.
-const LIST: &str = "tests/linux/suites.toml";
-/// Where a suite's files are, and the list of its tests there.
-const PLACE: &str = "suite";
+/// The list of a suite's tests, beside its files.
 const NAMES: &str = "list";
-/// Folder of what is made, in the peer's, and the file in it that says of what.
-const DIRECTORY: &str = "suites";
-const STAMP: &str = "made-of";
 /// The mark of a source that is compiled and linked, and run by another test.
 const PART: &str = "-buildonly";
-
-/// Held by the worker that makes a suite, so that each is made once.
-static MAKING: Mutex<()> = Mutex::new(());
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct List {
-    snapshot: String,
-    #[serde(rename = "suite", default)]
-    suites: Vec<Suite>,
-}
 
 /// A suite.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Suite {
-    name: String,
+pub(super) struct Suite {
+    pub name: String,
     /// Folder of its sources in which the tests are, each a file `NUMBER-NUMBER.c` or `NUMBER-NUMBER.sh`.
-    directory: String,
+    pub directory: String,
     /// Folder of its sources with headers.
     include: String,
     /// Arguments of the compiler, and of the linker below.
@@ -56,58 +36,38 @@ struct Suite {
     libraries: Vec<String>,
     /// Files of its source package, the description first.
     #[serde(rename = "source")]
-    sources: Vec<Package>,
+    pub sources: Vec<Package>,
     needs: Vec<Package>,
 }
 
-/// Returns the suite of a name from the text of the list, and the list's snapshot.
-fn find(text: &str, name: &str) -> Result<(Suite, String)> {
-    let List { snapshot, suites } = toml::from_str(text).map_err(|error| miette!("{LIST}: {error}"))?;
-    let names: Vec<String> = suites.iter().map(|suite| suite.name.clone()).collect();
-    let found = suites.into_iter().find(|suite| suite.name == name);
-    let help = format!("allowed: {}", names.join(", "));
-    let suite = found.ok_or_else(|| miette!(help = help, "{LIST} has no suite {name}"))?;
-    if suite.sources.first().is_none_or(|source| !source.path.ends_with(".dsc")) {
-        return Err(miette!("{LIST}: the first source of {name} must be the package's description, a .dsc"));
+impl Suite {
+    /// Returns why the list's entry makes no sense, if it does not.
+    pub fn defect(&self) -> Option<String> {
+        let has_description = self.sources.first().is_some_and(|source| source.path.ends_with(".dsc"));
+        let name = &self.name;
+        (!has_description).then(|| format!("the first source of {name} must be the package's description, a .dsc"))
     }
-    Ok((suite, snapshot))
 }
 
 /// Adds the tests of a suite to a tree, with the list of their names.
-///
-/// # Errors
-/// [`Missing`], if its sources or a tool cannot be had; and a mistake in the list.
-pub fn add(tree: &mut Tree, workspace: &Workspace, directory: &Path, name: &str) -> Result<()> {
-    let _one_at_a_time = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-    let text = workspace::read_text(&workspace.root.join(LIST))?;
-    let (suite, snapshot) = find(&text, name)?;
-    let own = std::path::absolute(directory.join(DIRECTORY).join(name)).into_diagnostic()?;
-    let stamp: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
-    if fs::read_to_string(own.join(STAMP)).ok().as_ref() != Some(&stamp) {
-        let _ = fs::remove_dir_all(&own);
-        fs::create_dir_all(&own).into_diagnostic().wrap_err("cannot make a directory for a suite")?;
-        make(&suite, &Packages::of(snapshot), workspace, directory, &own)?;
-        workspace::write_file(&own.join(STAMP), stamp.as_bytes())?;
-    }
+pub(super) fn add(tree: &mut Tree, suite: &Suite, own: &Path) -> Result<()> {
     let source = own.join("source");
     let mut tests = Vec::new();
-    let mut put = |path: String, content: Vec<u8>| {
-        let attributes = Attributes { permissions: 0o755, ..Attributes::default() };
-        tree.add(format!("{PLACE}/{path}").as_bytes(), attributes, Content::Regular(content)).into_diagnostic()
-    };
     for file in files(&source.join(&suite.directory))? {
         let path = file.strip_prefix(&source).into_diagnostic()?.to_string_lossy().into_owned();
         let Some((test, kind)) = path.rsplit_once('.').filter(|(test, _)| is_test(test)) else { continue };
         match kind {
-            "c" if program(&file).is_file() => put(format!("{test}.test"), workspace::read_file(&program(&file))?)?,
-            "sh" => put(path.clone(), workspace::read_file(&file)?)?,
+            "c" if program(&file).is_file() => {
+                put(tree, &format!("{test}.test"), workspace::read_file(&program(&file))?)?;
+            }
+            "sh" => put(tree, &path, workspace::read_file(&file)?)?,
             _ => continue,
         }
         tests.extend((!test.ends_with(PART)).then(|| test.to_owned()));
     }
     tests.sort();
     tests.dedup();
-    put(NAMES.to_owned(), tests.iter().map(|test| format!("{test}\n")).collect::<String>().into_bytes())
+    put(tree, NAMES, tests.iter().map(|test| format!("{test}\n")).collect::<String>().into_bytes())
 }
 
 /// Returns whether the name of a file, without its kind, is that of a test: `3-1`, or `3-core-buildonly`.
@@ -123,24 +83,14 @@ fn program(source: &Path) -> PathBuf {
     source.with_extension("test")
 }
 
-/// Returns all files below a directory.
-fn files(directory: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let unreadable = || format!("cannot read the directory {}", directory.display());
-    for entry in fs::read_dir(directory).into_diagnostic().wrap_err_with(unreadable)? {
-        let path = entry.into_diagnostic()?.path();
-        if path.is_dir() {
-            found.extend(files(&path)?);
-        } else {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
 /// Fetches the sources and libraries of a suite, unpacks and compiles them.
-fn make(suite: &Suite, archive: &Packages, workspace: &Workspace, directory: &Path, own: &Path) -> Result<()> {
+pub(super) fn make(
+    suite: &Suite,
+    archive: &Packages,
+    workspace: &Workspace,
+    directory: &Path,
+    own: &Path,
+) -> Result<()> {
     let unpacker = process::find_program(&["dpkg-source"]);
     let unpacker = unpacker.ok_or(Missing::Tool { program: "dpkg-source", package: "dpkg-dev" })?;
     let sources = archive.files(directory, &suite.sources.iter().collect::<Vec<_>>())?;
@@ -218,21 +168,5 @@ mod tests {
         for name in ["conformance/1-1/helper", "testfrmw", "a-1", "3", "3-core", "a/coverage"] {
             assert!(!is_test(name), "{name}");
         }
-    }
-
-    #[test]
-    fn the_list_has_each_suite_with_a_description_first() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let text = fs::read_to_string(root.join(LIST)).unwrap();
-        let (suite, _) = find(&text, "posix").unwrap();
-        assert_eq!((suite.directory.as_str(), suite.sources.len()), ("conformance", 3));
-        let error = find(&text, "other").unwrap_err();
-        assert_eq!(error.to_string(), format!("{LIST} has no suite other"));
-        assert_eq!(error.help().unwrap().to_string(), "allowed: posix");
-        let error = find(&text.replace(".dsc", ".tar"), "posix").unwrap_err().to_string();
-        assert!(error.ends_with("must be the package's description, a .dsc"), "{error}");
-        assert!(
-            find(&text.replace("flags", "flag"), "posix").unwrap_err().to_string().contains("unknown field `flag`")
-        );
     }
 }
