@@ -132,8 +132,9 @@ impl<M: Machine> Caller<'_, M> {
         }
         let clear_at_end = if beginning.has(clone::CHILD_CLEARTID) { beginning.id_address } else { 0 };
         let scheduling = own.scheduling.inherited();
-        let (nice, capabilities, name) = (own.nice, own.capabilities, own.name);
-        Ok(Thread { signals, nice, scheduling, capabilities, name, clear_at_end, ..Thread::new(id, machine) })
+        let Thread { nice, io_priority, capabilities, name, .. } = *own;
+        let new = Thread::new(id, machine);
+        Ok(Thread { signals, nice, io_priority, scheduling, capabilities, name, clear_at_end, ..new })
     }
 
     /// Makes a process, which inherits all that a child does.

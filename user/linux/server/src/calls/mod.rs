@@ -10,6 +10,7 @@ mod events;
 mod futex;
 mod identity;
 mod interfaces;
+mod io_priorities;
 mod jobs;
 mod length;
 mod locks;
@@ -61,6 +62,7 @@ const fn is_dispensable(number: Sysno) -> bool {
             | Sysno::membarrier
             | Sysno::futex_waitv
             | Sysno::mincore
+            | Sysno::get_mempolicy
     )
 }
 
@@ -344,6 +346,8 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::capset => self.capset(a, b),
             Sysno::getpriority => self.getpriority(a, b),
             Sysno::setpriority => self.setpriority(a, b, c),
+            Sysno::ioprio_set => self.ioprio_set(a, b, c),
+            Sysno::ioprio_get => self.ioprio_get(a, b),
             Sysno::getcpu => self.getcpu(a, b),
 
             // Time and the system.

@@ -109,7 +109,12 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Does something with each thread that two numbers name: one, those of a group, or those of a user.
-    fn for_each_thread(&mut self, which: u64, who: u64, mut work: impl FnMut(&mut M, &mut Thread<M>)) -> Result<()> {
+    pub(super) fn for_each_thread(
+        &mut self,
+        which: u64,
+        who: u64,
+        mut work: impl FnMut(&mut M, &mut Thread<M>),
+    ) -> Result<()> {
         const THREAD: u32 = 0;
         const GROUP: u32 = 1;
         const USER: u32 = 2;
