@@ -217,6 +217,9 @@ static void own_name(void) {
     show("enough", write("/proc/self/oom_score_adj", "77\n"));
     read("/proc/self/oom_score_adj");
     print(text);
+    show("who has logged in", read("/proc/self/loginuid"));
+    print(text);
+    print("\n");
 }
 
 static void descriptors(void) {

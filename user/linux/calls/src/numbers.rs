@@ -127,6 +127,19 @@ pub mod schedule {
     pub const MAX: u32 = 99;
 }
 
+pub mod io_priority {
+    //! Priorities of input and output: a class, and a number within it.
+    pub const NONE: u32 = 0;
+    pub const REAL_TIME: u32 = 1;
+    pub const BEST_EFFORT: u32 = 2;
+    pub const IDLE: u32 = 3;
+    /// Number of bits below the class, and bits of the class.
+    pub const SHIFT: u32 = 13;
+    pub const CLASSES: u32 = 7;
+    /// How many numbers the first two classes have.
+    pub const LEVELS: u32 = 8;
+}
+
 pub mod fallocate {
     //! Modes of `fallocate`.
     pub const KEEP_SIZE: u32 = 1;

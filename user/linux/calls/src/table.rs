@@ -165,6 +165,8 @@ signatures! {
     capset(Address, Address);
     getpriority(Unsigned, Unsigned);
     setpriority(Unsigned, Unsigned, Signed);
+    ioprio_set(Unsigned, Unsigned, Number);
+    ioprio_get(Unsigned, Unsigned);
     prlimit64(Signed, one(&names::RESOURCE), Limit, ResultLimit);
     getrlimit(one(&names::RESOURCE), ResultLimit);
     setrlimit(one(&names::RESOURCE), Limit);

@@ -68,7 +68,7 @@ impl Ids {
     /// `EPERM`
     pub fn set_two(self, real: Option<u32>, effective: Option<u32>, may_all: bool) -> Result<Ids, Errno> {
         let may_be_real = |id| id == self.real || id == self.effective;
-        if !may_all && !(real.is_none_or(may_be_real) && effective.is_none_or(|id| self.has(id))) {
+        if !(may_all || real.is_none_or(may_be_real) && effective.is_none_or(|id| self.has(id))) {
             return Err(Errno::EPERM);
         }
         let now = effective.unwrap_or(self.effective);

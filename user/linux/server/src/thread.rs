@@ -91,6 +91,8 @@ pub struct Thread<M: Machine> {
     pub signals: ThreadSignals,
     /// How much it lets others run in its place: from -20 to 19.
     pub nice: i32,
+    /// The priority of its input and output, as `ioprio_set` has it. Nothing depends on it.
+    pub io_priority: u16,
     /// How it wants to be scheduled beside others.
     pub scheduling: Scheduling,
     /// Users, groups and capabilities.
@@ -115,6 +117,7 @@ impl<M: Machine> Thread<M> {
             trace: None,
             signals: ThreadSignals::default(),
             nice: 0,
+            io_priority: 0,
             scheduling: Scheduling::default(),
             identity: Identity::SUPER_USER,
             name: [0; 16],

@@ -131,8 +131,9 @@ impl<M: Machine> Caller<'_, M> {
         }
         let clear_at_end = if beginning.has(clone::CHILD_CLEARTID) { beginning.id_address } else { 0 };
         let scheduling = own.scheduling.inherited();
-        let (nice, identity, name) = (own.nice, own.identity.clone(), own.name);
-        Ok(Thread { signals, nice, scheduling, identity, name, clear_at_end, ..Thread::new(id, machine) })
+        let (nice, io_priority, identity, name) = (own.nice, own.io_priority, own.identity.clone(), own.name);
+        let new = Thread::new(id, machine);
+        Ok(Thread { signals, nice, io_priority, scheduling, identity, name, clear_at_end, ..new })
     }
 
     /// Makes a process, which inherits all that a child does.

@@ -59,7 +59,8 @@ impl<M: Machine> Caller<'_, M> {
         }
         let owner = self.others.owner(id).unwrap_or(id);
         let process = self.others.find(owner).filter(|process| !process.has_ended()).ok_or(Errno::ESRCH)?;
-        Ok(process.space)
+        let may_inspect = self.identity().may_inspect(process.identity(), process.is_dumpable);
+        if may_inspect { Ok(process.space) } else { Err(Errno::EPERM) }
     }
 
     /// Copies as much as can be copied. Returns the number of bytes.

@@ -12,6 +12,7 @@ mod futex;
 mod handles;
 mod identity;
 mod interfaces;
+mod io_priorities;
 mod ipc;
 mod ipc_messages;
 mod jobs;
@@ -69,6 +70,8 @@ const fn is_dispensable(number: Sysno) -> bool {
             | Sysno::io_uring_setup
             | Sysno::statx
             | Sysno::futex_waitv
+            | Sysno::get_mempolicy
+            | Sysno::fchmodat2
     )
 }
 
@@ -396,6 +399,8 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::capset => self.capset(a, b),
             Sysno::getpriority => self.getpriority(a, b),
             Sysno::setpriority => self.setpriority(a, b, c),
+            Sysno::ioprio_set => self.ioprio_set(a, b, c),
+            Sysno::ioprio_get => self.ioprio_get(a, b),
             Sysno::getcpu => self.getcpu(a, b),
 
             // Time and the system.

@@ -272,7 +272,7 @@ impl<M: Machine> Caller<'_, M> {
         let may_give = who.has(capability::CHOWN);
         let may_user = user.is_none_or(|user| is_owner && user == old.user);
         let may_group = group.is_none_or(|group| is_owner && (group == old.group || who.is_in(group)));
-        if !may_give && !(may_user && may_group) {
+        if !(may_give || may_user && may_group) {
             return Err(Errno::EPERM);
         }
         let lost = match self.system.tree.node(node).is_directory() {

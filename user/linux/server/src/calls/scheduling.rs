@@ -67,7 +67,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         let new = Scheduling { policy, priority, is_reset };
-        if !own.has(capability::SYS_NICE) && !(is_owner && place.may_become(new)) {
+        if !(own.has(capability::SYS_NICE) || is_owner && place.may_become(new)) {
             return Err(Errno::EPERM);
         }
         *place = new;
@@ -115,7 +115,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Does something with each thread that two numbers name: one, those of a group, or those of a user.
-    fn for_each_thread(
+    pub(super) fn for_each_thread(
         &mut self,
         which: u64,
         who: u64,

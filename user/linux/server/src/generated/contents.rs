@@ -201,6 +201,8 @@ impl<M: Machine> Caller<'_, M> {
             Entry::MountInformation => Ok(mount_information(&MOUNTS)),
             Entry::ControlGroup => Ok(b"0::/\n".to_vec()),
             Entry::Score => Ok(b"0\n".to_vec()),
+            // Nobody has logged in: no user.
+            Entry::Login => Ok(format!("{}", u32::MAX).into_bytes()),
             Entry::ScoreAdjustment => Ok(format!("{}\n", process.score_adjustment).into_bytes()),
             Entry::Arguments => self.arguments(owner),
             Entry::Environment => {

@@ -27,6 +27,7 @@ pub(crate) enum Entry {
     ControlGroup,
     Score,
     ScoreAdjustment,
+    Login,
 }
 
 impl Entry {
@@ -62,7 +63,7 @@ const fn line(name: &'static str, permissions: u32, entry: Entry) -> Line {
 }
 
 /// All of them, in the order of Linux.
-pub(crate) static ENTRIES: [Line; 22] = [
+pub(crate) static ENTRIES: [Line; 23] = [
     line("task", 0o555, Entry::Threads),
     line("fd", 0o500, Entry::Descriptors),
     line("fdinfo", 0o555, Entry::DescriptorFacts),
@@ -85,6 +86,7 @@ pub(crate) static ENTRIES: [Line; 22] = [
     line("cgroup", 0o444, Entry::ControlGroup),
     line("oom_score", 0o444, Entry::Score),
     line("oom_score_adj", 0o644, Entry::ScoreAdjustment),
+    line("loginuid", 0o644, Entry::Login),
 ];
 
 /// Returns the index of an entry's line.
