@@ -117,8 +117,11 @@ impl<M: Machine> System<M> {
             let object = self.program(node, own)?;
             let Some(Interpreter { path: program, argument }) = self.script(object)? else {
                 let (identity, told) = self.after_program(node, own);
-                let start = (named.shown, &arguments[..], environment, told);
-                let image = self.load_image(viewer, directory, object, start)?;
+                let mut random = [0; 16];
+                self.memory.hardware.random(&mut random);
+                let (shown, trampoline, arguments) = (named.shown, self.trampoline, &arguments[..]);
+                let start = Start { path: shown, arguments, environment, random, identity: told, trampoline };
+                let image = self.load_image(viewer, directory, object, &start)?;
                 let attributes = &self.tree.node(node).attributes;
                 let is_readable = own.for_files().may(attributes, false, permission::READ)
                     && told.users[0] == told.users[1]
@@ -190,23 +193,19 @@ impl<M: Machine> System<M> {
         Ok(Some(Interpreter { path: line[..split].to_vec(), argument }))
     }
 
-    /// Loads a program's file, with what it is told: its path, arguments, environment, and who it is.
+    /// Loads a program's file, with what it is told.
     fn load_image(
         &mut self,
         viewer: Viewer<'_, M>,
         directory: NodeId,
         object: ObjectId,
-        (path, arguments, environment, identity): (&[u8], &[Vec<u8>], &[Vec<u8>], exec::Identity),
+        start: &Start<'_>,
     ) -> Result<Image<M>> {
         let own = viewer.own.map_or(&Identity::SUPER_USER, |own| &own.thread().identity);
         let places = (Tree::ROOT, directory);
-        let trampoline = self.trampoline;
-        let mut random = [0; 16];
-        self.memory.hardware.random(&mut random);
-        let start = Start { path, arguments, environment, random, identity, trampoline };
         let System { memory, tree, descriptions, .. } = self;
         let view = viewer.with(descriptions);
-        Image::load(memory, object, &start, |path| {
+        Image::load(memory, object, start, |path| {
             let node = tree.node(tree.find_with(&view, places, path, Last::Follow)?);
             let may = || own.for_files().may(&node.attributes, false, permission::EXECUTE);
             match node.kind {
