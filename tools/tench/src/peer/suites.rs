@@ -1,5 +1,8 @@
 //! Suites of tests that others have written, as they are: `tests/linux/suites.toml` names their sources in Debian's
 //! archive. They are compiled here once, against Debian's C library, and put into `/suite` for a script that runs them.
+//! Those of Go's packages are [`go`]'s.
+
+mod go;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,6 +43,8 @@ struct List {
     snapshot: String,
     #[serde(rename = "suite", default)]
     suites: Vec<Suite>,
+    #[serde(rename = "go", default)]
+    of_go: Vec<go::Suite>,
 }
 
 /// A suite.
@@ -60,17 +65,29 @@ struct Suite {
     needs: Vec<Package>,
 }
 
+/// A suite of either kind.
+#[derive(Debug)]
+enum Found {
+    OfC(Suite),
+    OfGo(go::Suite),
+}
+
 /// Returns the suite of a name from the text of the list, and the list's snapshot.
-fn find(text: &str, name: &str) -> Result<(Suite, String)> {
-    let List { snapshot, suites } = toml::from_str(text).map_err(|error| miette!("{LIST}: {error}"))?;
-    let names: Vec<String> = suites.iter().map(|suite| suite.name.clone()).collect();
+fn find(text: &str, name: &str) -> Result<(Found, String)> {
+    let List { snapshot, suites, of_go } = toml::from_str(text).map_err(|error| miette!("{LIST}: {error}"))?;
+    let names = suites.iter().map(|suite| &suite.name).chain(of_go.iter().map(|suite| &suite.name));
+    let names: Vec<String> = names.cloned().collect();
+    if let Some(suite) = of_go.into_iter().find(|suite| suite.name == name) {
+        suite.check()?;
+        return Ok((Found::OfGo(suite), snapshot));
+    }
     let found = suites.into_iter().find(|suite| suite.name == name);
     let help = format!("allowed: {}", names.join(", "));
     let suite = found.ok_or_else(|| miette!(help = help, "{LIST} has no suite {name}"))?;
     if suite.sources.first().is_none_or(|source| !source.path.ends_with(".dsc")) {
         return Err(miette!("{LIST}: the first source of {name} must be the package's description, a .dsc"));
     }
-    Ok((suite, snapshot))
+    Ok((Found::OfC(suite), snapshot))
 }
 
 /// Adds the tests of a suite to a tree, with the list of their names.
@@ -86,9 +103,21 @@ pub fn add(tree: &mut Tree, workspace: &Workspace, directory: &Path, name: &str)
     if fs::read_to_string(own.join(STAMP)).ok().as_ref() != Some(&stamp) {
         let _ = fs::remove_dir_all(&own);
         fs::create_dir_all(&own).into_diagnostic().wrap_err("cannot make a directory for a suite")?;
-        make(&suite, &Packages::of(snapshot), workspace, directory, &own)?;
+        let archive = Packages::of(snapshot);
+        match &suite {
+            Found::OfC(suite) => make(suite, &archive, workspace, directory, &own)?,
+            Found::OfGo(suite) => suite.make(&archive, directory, &own)?,
+        }
         workspace::write_file(&own.join(STAMP), stamp.as_bytes())?;
     }
+    match suite {
+        Found::OfC(suite) => add_programs(tree, &suite, &own),
+        Found::OfGo(suite) => suite.add(tree, &own),
+    }
+}
+
+/// Adds the programs of a suite that were made in `own`.
+fn add_programs(tree: &mut Tree, suite: &Suite, own: &Path) -> Result<()> {
     let source = own.join("source");
     let mut tests = Vec::new();
     let mut put = |path: String, content: Vec<u8>| {
@@ -224,11 +253,12 @@ mod tests {
     fn the_list_has_each_suite_with_a_description_first() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let text = fs::read_to_string(root.join(LIST)).unwrap();
-        let (suite, _) = find(&text, "posix").unwrap();
+        let (Found::OfC(suite), _) = find(&text, "posix").unwrap() else { panic!("it has another kind") };
         assert_eq!((suite.directory.as_str(), suite.sources.len()), ("conformance", 3));
         let error = find(&text, "other").unwrap_err();
         assert_eq!(error.to_string(), format!("{LIST} has no suite other"));
-        assert_eq!(error.help().unwrap().to_string(), "allowed: posix");
+        assert_eq!(error.help().unwrap().to_string(), "allowed: posix, go");
+        assert!(matches!(find(&text, "go").unwrap(), (Found::OfGo(_), _)));
         let error = find(&text.replace(".dsc", ".tar"), "posix").unwrap_err().to_string();
         assert!(error.ends_with("must be the package's description, a .dsc"), "{error}");
         assert!(
