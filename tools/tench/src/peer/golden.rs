@@ -20,6 +20,8 @@ const LIST: &str = "tests/linux/golden.toml";
 const DIRECTORY: &str = "tests/linux/golden";
 /// The slowest machine on which a script may run: the emulator allows no slower one.
 const MAX_SHIFT: u8 = 10;
+/// Beginning of the names of scripts that run whole suites of tests.
+const SUITE: &str = "suite-";
 /// Beginning of the line with the kernel.
 const KERNEL: &str = "# ";
 
@@ -110,8 +112,9 @@ impl Subject {
 
     /// Returns how long to wait for it on either side, if that is longer than for others.
     pub fn patience(&self) -> Option<Patience> {
-        let is_suite = matches!(self, Subject::Script(Script { suite: Some(_), .. }));
-        is_suite.then_some(Patience { silence: Duration::from_secs(900), total: Duration::from_secs(4 * 3600) })
+        self.name()
+            .starts_with(SUITE)
+            .then_some(Patience { silence: Duration::from_secs(900), total: Duration::from_secs(4 * 3600) })
     }
 
     /// Returns whether it takes too long for each run of the tests.

@@ -3,6 +3,7 @@
 //! from: a kind is a file of its own, with a table of the list.
 
 mod crates;
+mod go;
 mod sources;
 
 use std::fs;
@@ -22,6 +23,11 @@ use crate::workspace::{self, Workspace};
 const LIST: &str = "tests/linux/suites.toml";
 /// Where a suite's files are.
 const PLACE: &str = "suite";
+/// The list of a suite's tests, there.
+const NAMES: &str = "list";
+/// Permissions of a program, and of a file that is read.
+const PROGRAM: u32 = 0o755;
+const DATA: u32 = 0o644;
 /// Folder of what is made, in the peer's, and the file in it that says of what.
 const DIRECTORY: &str = "suites";
 const STAMP: &str = "made-of";
@@ -37,6 +43,8 @@ struct List {
     sources: Vec<sources::Suite>,
     #[serde(rename = "crate", default)]
     crates: Vec<crates::Suite>,
+    #[serde(rename = "go", default)]
+    of_go: Vec<go::Suite>,
 }
 
 /// A suite of one of the kinds.
@@ -46,6 +54,8 @@ enum Suite {
     Sources(sources::Suite),
     /// A program of a Rust crate.
     Crate(crates::Suite),
+    /// Tests of Go's own packages.
+    Go(go::Suite),
 }
 
 impl Suite {
@@ -53,6 +63,7 @@ impl Suite {
         match self {
             Suite::Sources(suite) => &suite.name,
             Suite::Crate(suite) => &suite.name,
+            Suite::Go(suite) => &suite.name,
         }
     }
 
@@ -61,15 +72,16 @@ impl Suite {
         match self {
             Suite::Sources(suite) => suite.defect(),
             Suite::Crate(suite) => suite.defect(),
+            Suite::Go(suite) => suite.defect(),
         }
     }
 }
 
 /// Returns the suite of a name from the text of the list, and the list's snapshot.
 fn find(text: &str, name: &str) -> Result<(Suite, String)> {
-    let List { snapshot, sources, crates } = toml::from_str(text).map_err(|error| miette!("{LIST}: {error}"))?;
+    let List { snapshot, sources, crates, of_go } = toml::from_str(text).map_err(|error| miette!("{LIST}: {error}"))?;
     let all = sources.into_iter().map(Suite::Sources).chain(crates.into_iter().map(Suite::Crate));
-    let all: Vec<Suite> = all.collect();
+    let all: Vec<Suite> = all.chain(of_go.into_iter().map(Suite::Go)).collect();
     let names: Vec<String> = all.iter().map(|suite| suite.name().to_owned()).collect();
     let found = all.into_iter().find(|suite| suite.name() == name);
     let help = format!("allowed: {}", names.join(", "));
@@ -98,18 +110,20 @@ pub fn add(tree: &mut Tree, workspace: &Workspace, directory: &Path, name: &str)
         match &suite {
             Suite::Sources(suite) => sources::make(suite, &Packages::of(snapshot), workspace, directory, &own)?,
             Suite::Crate(suite) => crates::make(suite, &own)?,
+            Suite::Go(suite) => suite.make(&Packages::of(snapshot), directory, &own)?,
         }
         workspace::write_file(&own.join(STAMP), stamp.as_bytes())?;
     }
     match &suite {
         Suite::Sources(suite) => sources::add(tree, suite, &own),
-        Suite::Crate(suite) => put(tree, &suite.name, workspace::read_file(&crates::program(suite, &own))?),
+        Suite::Crate(suite) => put(tree, &suite.name, PROGRAM, workspace::read_file(&crates::program(suite, &own))?),
+        Suite::Go(suite) => suite.add(tree, &own),
     }
 }
 
 /// Adds a file of a suite to a tree.
-fn put(tree: &mut Tree, path: &str, content: Vec<u8>) -> Result<()> {
-    let attributes = Attributes { permissions: 0o755, ..Attributes::default() };
+fn put(tree: &mut Tree, path: &str, permissions: u32, content: Vec<u8>) -> Result<()> {
+    let attributes = Attributes { permissions, ..Attributes::default() };
     tree.add(format!("{PLACE}/{path}").as_bytes(), attributes, Content::Regular(content)).into_diagnostic()
 }
 
@@ -142,7 +156,7 @@ mod tests {
         assert!(matches!(find(&text, "fsx").unwrap().0, Suite::Crate(_)));
         let error = find(&text, "other").unwrap_err();
         assert_eq!(error.to_string(), format!("{LIST} has no suite other"));
-        assert_eq!(error.help().unwrap().to_string(), "allowed: posix, pjdfstest, fsx");
+        assert_eq!(error.help().unwrap().to_string(), "allowed: posix, pjdfstest, fsx, go");
         let error = find(&text.replace(".dsc", ".tar"), "posix").unwrap_err().to_string();
         assert!(error.ends_with("must be the package's description, a .dsc"), "{error}");
         let error = find(&text.replace("version = \"0.3.2\"", "version = \"0.3\""), "fsx").unwrap_err().to_string();

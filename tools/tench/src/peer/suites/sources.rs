@@ -9,7 +9,7 @@ use std::thread;
 use miette::{IntoDiagnostic, Result, WrapErr};
 use serde::Deserialize;
 
-use super::{files, put};
+use super::{DATA, NAMES, PROGRAM, files, put};
 use crate::linux::Tree;
 use crate::peer::apt::Missing;
 use crate::peer::packages::{Package, Packages};
@@ -17,8 +17,6 @@ use crate::process;
 use crate::toolchain;
 use crate::workspace::{self, Workspace};
 
-/// The list of a suite's tests, beside its files.
-const NAMES: &str = "list";
 /// The mark of a source that is compiled and linked, and run by another test.
 const PART: &str = "-buildonly";
 
@@ -58,16 +56,16 @@ pub(super) fn add(tree: &mut Tree, suite: &Suite, own: &Path) -> Result<()> {
         let Some((test, kind)) = path.rsplit_once('.').filter(|(test, _)| is_test(test)) else { continue };
         match kind {
             "c" if program(&file).is_file() => {
-                put(tree, &format!("{test}.test"), workspace::read_file(&program(&file))?)?;
+                put(tree, &format!("{test}.test"), PROGRAM, workspace::read_file(&program(&file))?)?;
             }
-            "sh" => put(tree, &path, workspace::read_file(&file)?)?,
+            "sh" => put(tree, &path, PROGRAM, workspace::read_file(&file)?)?,
             _ => continue,
         }
         tests.extend((!test.ends_with(PART)).then(|| test.to_owned()));
     }
     tests.sort();
     tests.dedup();
-    put(tree, NAMES, tests.iter().map(|test| format!("{test}\n")).collect::<String>().into_bytes())
+    put(tree, NAMES, DATA, tests.iter().map(|test| format!("{test}\n")).collect::<String>().into_bytes())
 }
 
 /// Returns whether the name of a file, without its kind, is that of a test: `3-1`, or `3-core-buildonly`.

@@ -25,6 +25,9 @@ impl<M: Machine> Caller<'_, M> {
             0 => self.system.descriptions.get(from).position,
             _ => u64::from_le_bytes(self.read_record(offset)?),
         };
+        if place.cast_signed() < 0 {
+            return Err(Errno::EINVAL);
+        }
         let mut done = self.copy_between((from, place), (to, None), length)?;
         let target = self.system.descriptions.get(to).node;
         if done > 0 && done < length && matches!(self.system.tree.node(target).kind, Kind::Regular(_)) {

@@ -23,9 +23,6 @@ impl<M: Machine> Caller<'_, M> {
     /// Refuses the number of a thread that does not exist. 0 is the thread itself.
     fn check_thread(&self, thread: u64) -> Result<()> {
         let thread = thread as u32;
-        if thread.cast_signed() < 0 {
-            return Err(Errno::EINVAL);
-        }
         let is_there = thread == 0 || self.process.index_of(thread).is_ok() || self.others.owner(thread).is_some();
         if is_there { Ok(()) } else { Err(Errno::ESRCH) }
     }
@@ -202,6 +199,7 @@ impl<M: Machine> Caller<'_, M> {
         let mut bytes = [0; SET as usize];
         let length = length.min(SET) as usize;
         bytes[..length].copy_from_slice(&self.read(set, length)?);
+        self.check_thread(thread)?;
         let own = self.identity().clone();
         if !own.is_owner_of(&self.scheduled(thread)?.identity) && !own.has(capability::SYS_NICE) {
             return Err(Errno::EPERM);
