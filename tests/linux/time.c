@@ -184,6 +184,7 @@ static void scheduling(void) {
     show("of turns", call(SCHED_GET_PRIORITY_MAX, 0, 0, 0, 0, 0, 0));
     show("of nothing", call(SCHED_GET_PRIORITY_MAX, 77, 0, 0, 0, 0, 0));
     show("turn", call(SCHED_RR_GET_INTERVAL, 0, (number)&turn, 0, 0, 0, 0));
+    show("of nobody", call(SCHED_GETAFFINITY, -1, sizeof processors, (number)processors, 0, 0, 0));
     show("processors", call(SCHED_GETAFFINITY, 0, sizeof processors, (number)processors, 0, 0, 0) >= 8);
     show("the first", processors[0] & 1);
     show("a few bytes", call(SCHED_GETAFFINITY, 0, 4, (number)processors, 0, 0, 0));
