@@ -10,7 +10,8 @@ const PAGE: &str = "docs/manual/suites.md";
 /// Begins and ends what is made, for a suite.
 const BEGIN: &str = "<!-- Made from tests/linux/golden/suite-NAME.txt by a test. -->\n";
 const END: &str = "<!-- The end of what is made. -->";
-const PASS: &str = "PASS";
+/// How suites say that a test has passed.
+const PASS: [&str; 2] = ["PASS", "ok"];
 
 /// A test, and how it ends on either system.
 struct Test {
@@ -59,8 +60,8 @@ fn section(suite: &str) -> String {
             sums.entry(word.split(' ').next().unwrap_or_default()).or_default()[system] += 1;
         }
     }
-    let good: Vec<&Test> = tests.iter().filter(|test| test.linux == PASS).collect();
-    let both = good.iter().filter(|test| test.tench == PASS).count();
+    let good: Vec<&Test> = tests.iter().filter(|test| PASS.contains(&test.linux.as_str())).collect();
+    let both = good.iter().filter(|test| PASS.contains(&test.tench.as_str())).count();
     let share = both * 1000 / good.len().max(1);
     let mut text = String::from("\n| result | Linux | Tench |\n|---|---|---|\n");
     let write = |text: &mut String, line: String| writeln!(text, "{line}").expect("a string takes what is written");
