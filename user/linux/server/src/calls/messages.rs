@@ -205,6 +205,17 @@ impl<M: Machine> Caller<'_, M> {
         Ok(count)
     }
 
+    /// Reads what a socket has received, as much as there is room for. Files that came with it are closed.
+    pub(super) fn receive_bytes(&mut self, socket: &Socket, waits: bool, into: &mut [u8]) -> Result<usize> {
+        let room = into.len();
+        let flags = if waits { 0 } else { message::DONTWAIT };
+        let result = self.system.sockets.receive(socket.id, &mut [into], flags);
+        let received = self.socket_result(socket.id, result, waits, false)?;
+        let count = received.count.min(room);
+        self.let_go(received);
+        Ok(count)
+    }
+
     /// Writes to a socket, one message from several places.
     pub(super) fn write_socket(&mut self, descriptor: u64, vectors: &[Vector]) -> Result {
         let (socket, _, own) = self.socket_of(descriptor)?;

@@ -167,18 +167,29 @@ impl<M: Machine> Caller<'_, M> {
     fn move_in(&mut self, from: Side, to: Side, offset: u64, length: usize, waits: bool) -> Result {
         let place = self.place_of(from, offset)?;
         self.check_sides(from, to)?;
+        let mut socket = None;
         let is_given = match self.system.tree.node(from.node).kind {
             Kind::Character(device) => devices::has_events(device),
             // As on Linux, what is about the whole system.
             Kind::Generated(Class::File) => matches!(What::of(from.node), Some(What::Fixed(_))),
             Kind::Regular(_) => true,
-            Kind::Special(number) => matches!(self.system.specials.get(number), Special::Socket(_)),
+            Kind::Special(number) => {
+                socket = match self.system.specials.get(number) {
+                    Special::Socket(socket) => Some(*socket),
+                    _ => None,
+                };
+                socket.is_some()
+            }
             _ => false,
         };
         is_given.then_some(()).ok_or(Errno::EINVAL)?;
         let room = self.await_room(to, waits && to.flags & open::NONBLOCK == 0)?;
         let mut bytes = self.take_buffer();
-        let result = self.read_part(from.description, &mut bytes[..length.min(room)], place);
+        let into = &mut bytes[..length.min(room)];
+        let result = match socket {
+            Some(socket) => self.receive_bytes(&socket, waits && from.flags & open::NONBLOCK == 0, into),
+            None => self.read_part(from.description, into, place),
+        };
         let result = result.and_then(|count| {
             if place.is_none() && count > 0 {
                 self.system.descriptions.get(from.description).position += count as u64;
