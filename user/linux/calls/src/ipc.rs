@@ -2,14 +2,14 @@
 
 #![allow(missing_docs, reason = "these are Linux's names; its manual pages explain them")]
 
-/// The key of what nobody finds by a key.
+/// The key of objects that nobody finds by a key.
 pub const PRIVATE: i32 = 0;
 pub const CREAT: u32 = 0o1000;
 pub const EXCL: u32 = 0o2000;
 pub const NOWAIT: u32 = 0o4000;
 
 pub mod command {
-    //! What `shmctl`, `semctl` and `msgctl` are to do.
+    //! Commands of `shmctl`, `semctl` and `msgctl`.
     pub const REMOVE: u32 = 0;
     pub const SET: u32 = 1;
     pub const STAT: u32 = 2;

@@ -1,4 +1,4 @@
-//! Rules that say who may do what with a file: by its owner, its group, and the capabilities of who asks.
+//! Rules that say who may do what with a file: by its owner, its group, and the caller's capabilities.
 
 use tench_linux_calls::numbers::{capability, permission};
 
@@ -6,21 +6,21 @@ use crate::generated::{Class, Generated};
 use crate::node::{Attributes, Kind, Node};
 use crate::{Errno, NodeId, Tree};
 
-/// Who accesses files.
+/// The credentials of a caller that accesses files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credentials<'a> {
     /// The user.
     pub user: u32,
     /// The group.
     pub group: u32,
-    /// Further groups, in order.
+    /// Supplementary groups, in ascending order.
     pub groups: &'a [u32],
-    /// The capabilities that count.
+    /// The effective capabilities.
     pub capabilities: u64,
 }
 
 impl Credentials<'_> {
-    /// Capabilities each of which lets somebody search every directory.
+    /// Capabilities, each of which lets the caller search every directory.
     pub const SEARCH: u64 = capability::DAC_OVERRIDE | capability::DAC_READ_SEARCH;
 
     /// Returns whether one of the capabilities of a set is there.
@@ -28,17 +28,17 @@ impl Credentials<'_> {
         self.capabilities & capabilities != 0
     }
 
-    /// Returns whether a group is among those of who asks.
+    /// Returns whether a group is among the caller's.
     pub fn is_in(&self, group: u32) -> bool {
         self.group == group || self.groups.binary_search(&group).is_ok()
     }
 
-    /// Returns whether who asks owns a file, or may do what only its owner may.
+    /// Returns whether the caller owns a file, or may do what only its owner may.
     pub const fn owns(&self, attributes: &Attributes) -> bool {
         self.user == attributes.user || self.has(capability::FOWNER)
     }
 
-    /// Returns whether a file keeps the bit that lets programs run as its group if who asks changes it.
+    /// Returns whether a file keeps the set-group-ID bit if the caller changes it.
     pub fn may_keep_group(&self, attributes: &Attributes) -> bool {
         self.is_in(attributes.group) || self.has(capability::FSETID)
     }
@@ -59,7 +59,7 @@ impl Credentials<'_> {
                 && (is_directory || !is_executed)
     }
 
-    /// Returns whether an entry may be removed from a directory in which each removes only what belongs to it.
+    /// Returns whether an entry may be removed from a directory, as far as its sticky bit is concerned.
     pub const fn may_remove(&self, directory: &Attributes, entry: &Attributes) -> bool {
         let is_sticky = directory.permissions & permission::STICKY != 0;
         !is_sticky || self.user == entry.user || self.user == directory.user || self.has(capability::FOWNER)
@@ -82,8 +82,8 @@ impl Tree {
         if may { Ok(()) } else { Err(Errno::EACCES) }
     }
 
-    /// Checks that a link at the end of a path may be followed: in a directory where everybody makes files, and each
-    /// removes only what belongs to it, only by its owner, or if the directory's owner has made it.
+    /// Checks that a symbolic link at the end of a path may be followed: in a sticky directory that everybody may
+    /// write, only if the caller or the directory's owner owns the link.
     ///
     /// # Errors
     /// `EACCES`, also for the super-user.
@@ -97,7 +97,7 @@ impl Tree {
         if is_another { Err(Errno::EACCES) } else { Ok(()) }
     }
 
-    /// Returns whether who asks may have another name for a file made, which the owner may not want to keep.
+    /// Returns whether the caller may make a hard link to a file, which its owner may want to delete.
     pub fn may_link(&self, node: NodeId, who: &Credentials<'_>) -> bool {
         const GROUP: u32 = permission::SET_GROUP | permission::GROUP_EXECUTE;
         let node = self.node(node);

@@ -71,12 +71,12 @@ pub trait Generated {
     /// `ENOENT` if that does not exist any more.
     fn target(&self, link: NodeId) -> Result<Target, Errno>;
 
-    /// Returns who walks; nothing if that may search every directory.
+    /// Returns the caller's credentials; nothing if it may search every directory.
     fn searcher(&self) -> Option<Credentials<'_>> {
         None
     }
 
-    /// Returns the user who walks; nothing if all links may be followed.
+    /// Returns the caller's user; nothing if it may follow all links.
     fn user(&self) -> Option<u32> {
         None
     }

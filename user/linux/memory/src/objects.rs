@@ -34,11 +34,11 @@ pub struct Object {
     seals: u32,
     /// The name of a file without a path, which shows as long as the object is mapped.
     name: Option<Box<[u8]>>,
-    /// What has happened to the areas that have it, if somebody wants to know.
+    /// Changes of the areas that have it, if somebody counts these.
     news: Option<News>,
 }
 
-/// What has happened to the areas that have an object.
+/// Changes of the areas that have an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct News {
     /// There was another one.
@@ -202,7 +202,7 @@ impl Objects {
         }
     }
 
-    /// Returns whether something has happened to areas that have an object of which somebody wants to know that.
+    /// Returns whether the areas of an object whose areas somebody counts have changed.
     #[inline(always)]
     pub const fn has_news(&self) -> bool {
         self.has_news
@@ -213,7 +213,7 @@ impl Objects {
         self.get(id).news.is_some()
     }
 
-    /// Forgets that there are news, each of which somebody takes now.
+    /// Forgets that there is news, all of which the caller takes next.
     pub fn begin_news(&mut self) {
         self.has_news = false;
     }

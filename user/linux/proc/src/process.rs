@@ -174,7 +174,7 @@ pub struct Process<'a> {
     pub has_no_new_privileges: bool,
     /// Permissions that new files do not get.
     pub mask: u32,
-    /// Numbers of further groups, in order.
+    /// IDs of supplementary groups, in ascending order.
     pub groups: &'a [u32],
     /// Number of descriptors for which there is room.
     pub descriptors: u32,

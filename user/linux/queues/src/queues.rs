@@ -26,7 +26,7 @@ pub struct Wanted {
     pub is_privileged: bool,
 }
 
-/// Whose a queue is, and who may do what with it.
+/// The owner and the permissions of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owned {
     /// Permissions.
@@ -68,10 +68,10 @@ impl<N> Queues<N> {
     pub const MAX_BYTES: u64 = 819_200;
     /// The most names of queues.
     pub const MAX_NAMES: usize = 1024;
-    /// The most names of queues, unless somebody privileged makes another one.
+    /// The most names of queues, which only a privileged caller can exceed.
     pub const USUAL_NAMES: usize = 256;
 
-    /// Opens a queue, or makes it. It has a user more then. `permit` says whether one that is there may be opened.
+    /// Opens a queue, or makes it, which adds a user to it. `permit` says whether one that is there may be opened.
     ///
     /// # Errors
     /// `ENOENT` if there is no such queue, `EEXIST` if there is one, `EACCES` and `ENAMETOOLONG` if none can have the
@@ -168,7 +168,7 @@ impl<N> Queues<N> {
         self.get(id).limits
     }
 
-    /// Returns whose a queue is.
+    /// Returns the owner and the permissions of a queue.
     pub fn owned(&self, id: QueueId) -> Owned {
         self.get(id).owned
     }

@@ -191,22 +191,23 @@ impl<M: Machine> Caller<'_, M> {
         let thread = self.process.thread_mut();
         let (id, place) = (thread.id, &mut thread.waiting);
         let before = place.take();
+        let mut keys = keys.to_vec();
+        keys.sort_unstable();
+        keys.dedup();
         if let Some(before) = &before
             && before.keys != keys
         {
             // Its descriptor may have another file by now.
-            let left: Vec<Key> = before.keys.iter().filter(|key| !keys.contains(key)).copied().collect();
+            let is_left = |key: &&Key| keys.binary_search(key).is_err();
+            let left: Vec<Key> = before.keys.iter().filter(is_left).copied().collect();
             self.system.terminals.end_reads(id, &left);
         }
-        let (done, time_left, opening, is_by_date) = before
-            .map_or((0, 0, None, false), |before| (before.done, before.time_left, before.opening, before.is_by_date));
-        let mut keys = keys.to_vec();
-        keys.sort_unstable();
-        keys.dedup();
-        let (number, arguments, messages) = (0, [0; 6], 0);
-        let waiting =
-            Waiting { number, arguments, keys, deadline, is_by_date, interruption, done, messages, time_left, opening };
-        *place = Some(waiting);
+        *place = Some(match before {
+            Some(before) => {
+                Waiting { number: 0, arguments: [0; 6], messages: 0, keys, deadline, interruption, ..before }
+            }
+            None => Waiting { keys, deadline, interruption, ..Waiting::default() },
+        });
         WAITS
     }
 

@@ -84,20 +84,20 @@ pub struct Start<'a> {
     pub environment: &'a [Vec<u8>],
     /// Random bytes, for the program's own use.
     pub random: [u8; 16],
-    /// Who the program is.
+    /// Identity of the program.
     pub identity: Identity,
     /// The page of [`TRAMPOLINE`].
     pub trampoline: ObjectId,
 }
 
-/// Who a program is, as it is told.
+/// The identity that a program is told in its auxiliary vector.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Identity {
     /// The real and the effective user.
     pub users: [u32; 2],
     /// The real and the effective group.
     pub groups: [u32; 2],
-    /// The program has to distrust who runs it.
+    /// The program must not trust its caller (`AT_SECURE`).
     pub distrusts: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Who a thread is: its users, groups and capabilities, and how one follows from the other.
+//! A thread's identity: its user and group IDs and its capabilities, and how these change together.
 
 use alloc::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::capabilities::Capabilities;
 /// The super-user, whose programs get all capabilities.
 const SUPER_USER: u32 = 0;
 
-/// Bits that say what follows from being the super-user. Each has a lock as its neighbour, which keeps it.
+/// Bits (`SECBIT_*`) that restrict what follows from being the super-user. The bit above each one locks it.
 pub mod secure_bit {
-    /// A program of the super-user gets no capabilities by that.
+    /// A program gets no capabilities from running as the super-user.
     pub const NO_ROOT: u32 = 1;
-    /// Capabilities do not change with users.
+    /// Capabilities do not change with user IDs.
     pub const NO_SETUID_FIXUP: u32 = 4;
-    /// Capabilities stay when all users become others.
+    /// Permitted capabilities stay when the last user ID of the super-user is given up.
     pub const KEEP_CAPABILITIES: u32 = 16;
     /// No capability can be made ambient.
     pub const NO_AMBIENT_RAISE: u32 = 64;
@@ -26,31 +26,36 @@ pub mod secure_bit {
     pub const LOCKS: u32 = ALL << 1;
 }
 
-/// The users, or the groups, of a thread.
+/// The user IDs, or the group IDs, of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ids {
-    /// Whose program it is.
+    /// The real ID: whose process it is.
     pub real: u32,
-    /// As whom it acts.
+    /// The effective ID, as which the thread acts.
     pub effective: u32,
-    /// As whom it can act again.
+    /// The saved ID, which can become the effective one again.
     pub saved: u32,
-    /// As whom it accesses files.
+    /// The filesystem ID, as which the thread accesses files.
     pub files: u32,
 }
 
 impl Ids {
-    /// Returns whether a number is the real, effective or saved one.
+    /// Returns whether the real, the effective and the saved one are this.
+    pub const fn are_all(self, id: u32) -> bool {
+        self.real == id && self.effective == id && self.saved == id
+    }
+
+    /// Returns whether an ID is the real, effective or saved one.
     pub const fn has(self, id: u32) -> bool {
         id == self.real || id == self.effective || id == self.saved
     }
 
-    /// Returns whether one of these is the super-user, but for files.
+    /// Returns whether the real, effective or saved ID is the super-user's.
     const fn has_super_user(self) -> bool {
         self.has(SUPER_USER)
     }
 
-    /// Returns all after one was set: the effective one and that for files, and with the power to, all.
+    /// Returns the IDs after `setuid` or `setgid`, which set the effective and filesystem ID, and all with `may_all`.
     ///
     /// # Errors
     /// `EPERM`
@@ -62,7 +67,7 @@ impl Ids {
         }
     }
 
-    /// Returns all after the real and the effective one were set, each unless it is to stay.
+    /// Returns the IDs after the real and the effective one were set; `None` keeps one.
     ///
     /// # Errors
     /// `EPERM`
@@ -77,7 +82,7 @@ impl Ids {
         Ok(Ids { real: real.unwrap_or(self.real), effective: now, saved, files: now })
     }
 
-    /// Returns all after the real, the effective and the saved one were set, each unless it is to stay.
+    /// Returns the IDs after the real, the effective and the saved one were set; `None` keeps one.
     ///
     /// # Errors
     /// `EPERM`
@@ -90,20 +95,20 @@ impl Ids {
         Ok(Ids { real: real.unwrap_or(self.real), effective, saved: saved.unwrap_or(self.saved), files: effective })
     }
 
-    /// Returns all after the one for files was set, which may fail silently.
+    /// Returns the IDs after the filesystem ID was set, which stays as it is if it may not be set.
     pub const fn set_files(self, id: u32, may_all: bool) -> Ids {
         if may_all || self.has(id) || id == self.files { Ids { files: id, ..self } } else { self }
     }
 }
 
-/// Who a thread is.
+/// A thread's identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Users.
     pub user: Ids,
     /// Groups.
     pub group: Ids,
-    /// Numbers of further groups, in order.
+    /// IDs of supplementary groups, in ascending order.
     pub groups: Option<Arc<[u32]>>,
     /// Capabilities.
     pub capabilities: Capabilities,
@@ -124,7 +129,7 @@ impl Identity {
         has_no_new_privileges: false,
     };
 
-    /// Returns whether one of the capabilities of a set counts.
+    /// Returns whether one of the capabilities of a set is effective.
     #[inline(always)]
     pub const fn has(&self, capabilities: u64) -> bool {
         self.capabilities.effective & capabilities != 0
@@ -135,14 +140,14 @@ impl Identity {
         self.secure_bits & bit != 0
     }
 
-    /// Returns who accesses files.
+    /// Returns the credentials with which the thread accesses files.
     pub fn for_files(&self) -> Credentials<'_> {
         let groups = self.groups.as_deref().unwrap_or_default();
         let capabilities = self.capabilities.effective;
         Credentials { user: self.user.files, group: self.group.files, groups, capabilities }
     }
 
-    /// Returns who it is with other users. Capabilities change with them.
+    /// Returns the identity with other user IDs. Capabilities change with them.
     #[must_use]
     pub fn with_users(mut self, user: Ids) -> Identity {
         let old = core::mem::replace(&mut self.user, user);
@@ -165,7 +170,7 @@ impl Identity {
         self
     }
 
-    /// Returns who it is with another user as whom it accesses files. Capabilities about files change with that.
+    /// Returns the identity with another filesystem user ID. Effective capabilities about files change with it.
     #[must_use]
     pub const fn with_file_user(mut self, user: Ids) -> Identity {
         let old = core::mem::replace(&mut self.user, user);
@@ -181,7 +186,7 @@ impl Identity {
         self
     }
 
-    /// Returns who asks what its real user may do with a file.
+    /// Returns the identity with which `access` checks what the real user may do with a file.
     #[must_use]
     pub fn as_real(&self) -> Identity {
         let mut real = self.clone();
@@ -192,8 +197,8 @@ impl Identity {
         real
     }
 
-    /// Returns who it is after it has run a program, which may run as its file's user and group, and whether the
-    /// program has to distrust who runs it.
+    /// Returns the identity after `execve` of a program, which may run as its file's user and group, and whether the
+    /// program must not trust its caller (`AT_SECURE`).
     pub fn after_program(&self, user: Option<u32>, group: Option<u32>) -> (Identity, bool) {
         let mut new = self.clone();
         let old = self.capabilities;
@@ -222,36 +227,39 @@ impl Identity {
         (new, distrusts)
     }
 
-    /// Returns whether a signal may be sent to somebody else's process.
+    /// Returns whether the thread may send a signal to a process with another identity.
     pub fn may_signal(&self, other: &Identity) -> bool {
         let reaches = |id: u32| id == other.user.saved || id == other.user.real;
         reaches(self.user.effective) || reaches(self.user.real) || self.has(capability::KILL)
     }
 
-    /// Returns whether somebody else's process is the own user's.
+    /// Returns whether a process with another identity belongs to the thread's effective user.
     pub const fn is_owner_of(&self, other: &Identity) -> bool {
         self.user.effective == other.user.effective || self.user.effective == other.user.real
     }
 
-    /// Returns whether the limits of somebody else's process may be read and set.
+    /// Returns whether the thread may read and set the limits of a process with another identity.
     pub const fn may_limit(&self, other: &Identity) -> bool {
-        const fn is_all(ids: Ids, id: u32) -> bool {
-            ids.real == id && ids.effective == id && ids.saved == id
-        }
-        is_all(other.user, self.user.real) && is_all(other.group, self.group.real) || self.has(capability::SYS_RESOURCE)
+        other.user.are_all(self.user.real) && other.group.are_all(self.group.real) || self.has(capability::SYS_RESOURCE)
     }
 
-    /// Returns whether somebody else's process may be looked into, one that can be read by its user or cannot.
-    pub fn may_inspect(&self, other: &Identity, is_dumpable: bool) -> bool {
-        const fn is_all(ids: Ids, id: u32) -> bool {
-            ids.real == id && ids.effective == id && ids.saved == id
-        }
-        let is_same = is_all(other.user, self.user.files) && is_all(other.group, self.group.files);
+    /// Returns whether the thread may read what `/proc` shows of the memory of a process with another identity, which
+    /// is dumpable or is not.
+    pub const fn may_inspect(&self, other: &Identity, is_dumpable: bool) -> bool {
+        let is_same = other.user.are_all(self.user.files) && other.group.are_all(self.group.files);
         let is_within = other.capabilities.permitted & !self.capabilities.effective == 0;
         is_same && is_dumpable && is_within || self.has(capability::SYS_PTRACE)
     }
 
-    /// Returns whether whoever becomes this has become another one, so that its memory is not its user's to read.
+    /// Returns whether the thread may read and write the memory of a process with another identity, which is dumpable
+    /// or is not. Its real IDs count.
+    pub const fn may_attach(&self, other: &Identity, is_dumpable: bool) -> bool {
+        let is_same = other.user.are_all(self.user.real) && other.group.are_all(self.group.real);
+        let is_within = other.capabilities.permitted & !self.capabilities.permitted == 0;
+        is_same && is_dumpable && is_within || self.has(capability::SYS_PTRACE)
+    }
+
+    /// Returns whether a thread that changes from `old` to this identity stops being dumpable.
     pub const fn is_another_than(&self, old: &Identity) -> bool {
         self.user.effective != old.user.effective
             || self.group.effective != old.group.effective

@@ -1,4 +1,4 @@
-//! What an instance has of System V: shared memory, semaphores and message queues.
+//! The System V IPC of an instance: shared memory, semaphores and message queues.
 
 use tench_linux_memory::{Memory, ObjectId};
 use tench_linux_sysv::{By, Change, Queues, Segments, Semaphores, User};
@@ -6,7 +6,7 @@ use tench_linux_sysv::{By, Change, Queues, Segments, Semaphores, User};
 use crate::waiting::Key;
 use crate::{Machine, Process, System};
 
-/// All of it.
+/// All System V objects of an instance.
 #[derive(Debug, Default)]
 pub struct Ipc {
     /// Shared memory.
@@ -26,13 +26,13 @@ impl Ipc {
 }
 
 impl<M: Machine> System<M> {
-    /// Returns by whom something is done that happens to a process: nothing is refused.
+    /// Returns a caller for what the system itself does to a process's objects: nothing is refused.
     pub(crate) fn by(&self, process: u32, thread: u32) -> By<'static> {
         By { user: User::SUPER_USER, process, thread, now: self.date().as_secs() }
     }
 
-    /// Records that a process has attached segments, or let go of them, whatever it did. Those end that were to end
-    /// when nobody has them any more.
+    /// Records that a process has attached or detached segments, by whatever call. Destroys segments that were removed
+    /// and that nobody has attached any more.
     #[inline(always)]
     pub(crate) fn settle_segments(&mut self, process: u32) {
         if self.memory.objects.has_news() {
@@ -62,14 +62,14 @@ impl<M: Machine> System<M> {
         }
     }
 
-    /// Undoes what a process wanted to be undone, which ends.
+    /// Applies the `SEM_UNDO` values of a process that ends.
     pub(crate) fn undo_semaphores(&mut self, process: &Process<M>) {
         let by = self.by(process.id, process.id);
         self.ipc.semaphores.end_process(&by);
         self.wake_for_ipc();
     }
 
-    /// Ends everything of System V, which no process has any more.
+    /// Destroys all System V objects, which no process uses any more.
     pub(crate) fn end_ipc(&mut self) {
         let mut ipc = core::mem::take(&mut self.ipc);
         while let Some(content) = ipc.segments.end_one() {

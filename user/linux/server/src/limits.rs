@@ -1,4 +1,4 @@
-//! Limits of what a process may use. A child inherits them, and another program in the process keeps them.
+//! Resource limits of a process. A child inherits them, and `execve` keeps them.
 
 use tench_linux_memory::Allowance;
 
@@ -7,9 +7,9 @@ use crate::descriptors::MAX_DESCRIPTORS;
 /// No limit.
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// What can be limited, by the numbers that calls have.
+/// Resources that can be limited, by their numbers in calls.
 pub mod resource {
-    /// Seconds that the process runs.
+    /// CPU time in seconds.
     pub const CPU: usize = 0;
     /// Length of a file that is written, in bytes.
     pub const FILE: usize = 1;
@@ -17,7 +17,7 @@ pub mod resource {
     pub const DATA: usize = 2;
     /// Bytes of the stack.
     pub const STACK: usize = 3;
-    /// Bytes of a picture of the memory, which is never made.
+    /// Bytes of a core dump, which is never made.
     pub const CORE: usize = 4;
     /// Number of processes.
     pub const PROCESSES: usize = 6;
@@ -38,9 +38,9 @@ pub mod resource {
 /// A limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// The limit that counts.
+    /// The limit that is enforced.
     pub soft: u64,
-    /// How far that can be raised.
+    /// The ceiling of the soft limit.
     pub hard: u64,
 }
 

@@ -26,6 +26,8 @@ pub enum Owner {
 pub struct Owned {
     /// The owner, if there is one.
     pub owner: Option<Owner>,
+    /// The real and the effective user who has said so.
+    pub by: [u32; 2],
     /// Everything that comes with a signal.
     pub keys: Vec<Key>,
 }

@@ -76,9 +76,9 @@ impl Timer {
 pub struct SignalTimer {
     /// Number of the timer among those of all processes.
     pub name: u32,
-    /// What it counts, if that is not a clock that goes on by itself.
+    /// The CPU-time clock that it counts, if it does.
     pub clock: Option<RunningClock>,
-    /// When it is due; with such a clock, when that will show a time.
+    /// When it is due; with such a clock, at which reading of it.
     pub timer: specials::Timer,
     /// The signal, if it sends one.
     pub signal: Option<Info>,
@@ -164,7 +164,7 @@ pub struct Process<M: Machine> {
     pub mask: u32,
     /// The memory may be looked into by the process's user.
     pub is_dumpable: bool,
-    /// Who its first thread was, once the process has ended.
+    /// The identity of its first thread, once the process has ended.
     pub last_identity: Identity,
     /// Signals.
     pub signals: Signals,
@@ -194,6 +194,8 @@ pub struct Process<M: Machine> {
     pub round: u16,
     /// How much sooner it is to be ended than others if there is no memory. Nothing depends on it.
     pub score_adjustment: i16,
+    /// How little it may say itself. Less needs the capability for it.
+    pub least_adjustment: i16,
 }
 
 impl<M: Machine> Process<M> {
@@ -236,6 +238,7 @@ impl<M: Machine> Process<M> {
             started: Time::default(),
             round: 0,
             score_adjustment: 0,
+            least_adjustment: 0,
         }
     }
 
@@ -259,7 +262,7 @@ impl<M: Machine> Process<M> {
         self.thread_of(thread).map_or(&self.last_name, |thread| &thread.name)
     }
 
-    /// Returns who the process is for others: its first thread, or who that was.
+    /// Returns the identity of the process for others: that which its first thread has or had.
     pub fn identity(&self) -> &Identity {
         self.threads.first().map_or(&self.last_identity, |thread| &thread.identity)
     }

@@ -79,9 +79,12 @@ const fn makes_something(call: Sysno) -> bool {
             | Sysno::signalfd4
             | Sysno::socket
             | Sysno::socketpair
+            | Sysno::splice
             | Sysno::symlinkat
+            | Sysno::tee
             | Sysno::timer_create
             | Sysno::timerfd_create
+            | Sysno::vmsplice
     )
 }
 

@@ -107,7 +107,7 @@ pub enum Special {
     Process(ProcessName),
 }
 
-/// Name of a process that no other one has later.
+/// Name of a process that no other process ever gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessName {
     /// Number of the process.

@@ -171,7 +171,9 @@ impl<M: Machine> System<M> {
         system.tree.node_mut(temporary).attributes.permissions = 0o1777;
         for (path, device) in devices::NODES {
             let place = system.tree.walk(Tree::ROOT, Tree::ROOT, path, tench_linux_files::Last::Name)?;
-            system.tree.make(&mut system.memory, &place, NewNode::Character(*device), 0o666)?;
+            // The console is what the super-user's programs talk to; a terminal of one's own is `/dev/tty`.
+            let permissions = if *device == devices::CONSOLE { 0o600 } else { 0o666 };
+            system.tree.make(&mut system.memory, &place, NewNode::Character(*device), permissions)?;
         }
         system.add_generated()?;
         system.add_slaves()?;

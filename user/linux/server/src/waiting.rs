@@ -13,6 +13,7 @@ use tench_linux_sockets::{Event as SocketEvent, SocketId};
 use tench_linux_watches::InstanceId;
 
 use crate::descriptors::DescriptionId;
+use crate::running::RunningClock;
 use crate::terminals::TerminalId;
 
 /// Something for which threads wait.
@@ -57,9 +58,10 @@ pub enum Key {
 }
 
 /// How a signal ends a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interruption {
     /// With `EINTR`, unless the handler wants interrupted calls to be made again.
+    #[default]
     Restartable,
     /// With `EINTR`.
     Final,
@@ -68,7 +70,7 @@ pub enum Interruption {
 }
 
 /// A call that waits.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Waiting {
     /// Number of the call.
     pub number: u64,
@@ -80,6 +82,8 @@ pub struct Waiting {
     pub deadline: Option<Duration>,
     /// The wait ends when the clock with the date shows a time, also if somebody sets that clock.
     pub is_by_date: bool,
+    /// The wait ends when a clock that counts how long something runs shows a time.
+    pub until_run: Option<(RunningClock, Duration)>,
     /// How a signal ends it.
     pub interruption: Interruption,
     /// How much of what was asked for has been done.

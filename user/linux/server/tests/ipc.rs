@@ -1,4 +1,4 @@
-//! What System V has, beside the ends of those who use it.
+//! System V IPC: attachments, waits and undo, over the ends of the processes that use it.
 
 mod support;
 

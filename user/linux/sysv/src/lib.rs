@@ -1,4 +1,4 @@
-//! What System V has for processes: shared memory, semaphores and message queues.
+//! System V IPC: shared memory, semaphores and message queues.
 //!
 //! ```text
 //!  key ──┐                            Segments    a segment: its contents, who has it attached
@@ -8,16 +8,16 @@
 //!
 //! Nothing here waits, or knows memory, processes or signals. The caller has these tasks:
 //!
-//! - It says [by](By) whom each operation is: the user, for permissions, and the process, which is recorded.
-//! - A segment's contents have a type `C`, of which this crate only says when they end. Who attaches, and lets go by
-//!   whatever way, the caller counts, and tells [`Segments::settle`].
-//! - An operation on semaphores or messages that cannot be done now is kept for its thread if that may wait. As soon as
-//!   it can be done, it is, in the order in which such operations came. `take_woken` names the threads whose operations
-//!   are over; `take_result` has the result, once. Who waits no longer says so with `end_wait`.
-//! - When a process ends, [`Semaphores::end_process`] undoes what it wanted to be undone.
+//! - It says [by whom](By) each operation is done: the user, for permissions, and the process, which is recorded.
+//! - A segment's contents have a type `C`, of which this crate only says when they end. The caller counts how often
+//!   they are attached, and tells [`Segments::settle`].
+//! - An operation on semaphores or messages that cannot be done now is kept for its thread if that may wait. It is
+//!   done as soon as it can be, in the order in which such operations came. `take_woken` names the threads whose
+//!   operations are over; `take_result` has the result, once. `end_wait` forgets a thread that waits no longer.
+//! - When a process ends, [`Semaphores::end_process`] undoes its operations that had `SEM_UNDO`.
 //!
-//! Behaviour that looks strange is that of Linux 6.1, with which the tests compare this crate; so are identifiers: the
-//! index of what they name in the low 15 bits, and above it a number that rises whenever indices begin anew.
+//! Behaviour that looks strange is that of Linux 6.1, with which the tests compare this crate. So are identifiers: the
+//! low 15 bits are an index, and above them is a number that rises whenever indices begin anew.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -12,13 +12,13 @@ use crate::waits::Waits;
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its type, which is positive.
+    /// The type, which is positive.
     pub kind: i64,
-    /// Its contents.
+    /// The contents.
     pub bytes: Box<[u8]>,
 }
 
-/// Which message is received.
+/// A choice of the message that is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// The oldest one.
@@ -52,10 +52,10 @@ impl Filter {
     }
 }
 
-/// What somebody wants to receive.
+/// A request to receive a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
-    /// Which message.
+    /// The choice of the message.
     pub filter: Filter,
     /// The most bytes.
     pub bytes: u64,
@@ -71,14 +71,14 @@ impl Wanted {
     }
 }
 
-/// What has become of a message, or the wish for one.
+/// The outcome of sending a message, or of a request for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
     /// The message.
     Message(Message),
     /// The message was sent.
     Sent,
-    /// It is kept for later.
+    /// The message or request is kept for later.
     Waits,
 }
 
@@ -168,7 +168,8 @@ impl Queue {
         Some(message)
     }
 
-    /// Gives a process's message to the first who waits for such a one, or adds it. Names those whose wait is over.
+    /// Gives a process's message to the first thread that waits for such a one, or adds it. Names threads whose wait is
+    /// over.
     fn put(&mut self, process: u32, now: u64, message: Message, mut finish: impl FnMut(u32, Result<Received, Errno>)) {
         (self.sender, self.sent) = (process, now);
         while let Some(index) = self.receivers.iter().position(|one| one.wanted.filter.accepts(message.kind)) {
@@ -253,7 +254,7 @@ impl Queues {
         Ok(Received::Waits)
     }
 
-    /// Receives a message, or keeps the wish for the thread.
+    /// Receives a message, or keeps the request for the thread.
     ///
     /// # Errors
     /// `EINVAL` if the queue is not there, `EACCES`, `ENOMSG` if there is no such message and the thread does not wait,
@@ -306,7 +307,7 @@ impl Queues {
         }
     }
 
-    /// Returns whether a thread's message, or wish for one, is kept.
+    /// Returns whether a thread's message, or request for one, is kept.
     pub fn is_kept(&self, thread: u32) -> bool {
         self.waits.is_kept(thread)
     }
@@ -329,7 +330,7 @@ impl Queues {
         }
     }
 
-    /// Ends a queue. Who waits for it learns of that.
+    /// Removes a queue. The operations that wait for it fail with `EIDRM`.
     ///
     /// # Errors
     /// `EINVAL` if it is not there, `EPERM` if it belongs to another.

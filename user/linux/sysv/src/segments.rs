@@ -14,7 +14,7 @@ const MAX_LENGTH: u64 = i64::MAX as u64;
 /// A segment.
 #[derive(Debug)]
 pub struct Segment<C> {
-    /// Its contents.
+    /// The contents.
     pub content: C,
     /// Length in bytes.
     pub size: u64,
@@ -22,24 +22,24 @@ pub struct Segment<C> {
     pub attachments: u64,
     /// The process that has made it.
     pub maker: u32,
-    /// The process that has attached it, or let go of it, last; 0 for none.
+    /// The process that has attached or detached it last; 0 for none.
     pub last: u32,
     /// When it was attached last, in seconds; 0 for never.
     pub attached: u64,
-    /// When somebody let go of it last, in seconds; 0 for never.
+    /// When it was detached last, in seconds; 0 for never.
     pub detached: u64,
     /// When it was made, or its permissions were changed, in seconds.
     pub changed: u64,
 }
 
-/// What has happened to a segment's contents.
+/// A change of a segment's attachments.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     /// How often it is attached now.
     pub attachments: u64,
     /// Somebody has attached it.
     pub was_attached: bool,
-    /// Somebody has let go of it.
+    /// Somebody has detached it.
     pub was_detached: bool,
 }
 
@@ -119,7 +119,7 @@ impl<C> Segments<C> {
     }
 
     /// Records what a process has done with the contents of segments: `change` says it of each. Returns the contents
-    /// of segments that have ended, since somebody wanted that and nobody has them attached any more.
+    /// of segments that have ended, since they were removed and nobody has them attached any more.
     pub fn settle(&mut self, by: &By<'_>, mut change: impl FnMut(&C) -> Option<Change>) -> Vec<C> {
         let mut ended = Vec::new();
         for Entry { id, permissions, value } in self.all.iter_mut() {
@@ -139,7 +139,7 @@ impl<C> Segments<C> {
         ended.into_iter().filter_map(|index| self.end(index)).collect()
     }
 
-    /// Ends a segment, as soon as nobody has it attached. Returns its contents if that is now.
+    /// Removes a segment, as soon as nobody has it attached. Returns its contents if that is now.
     ///
     /// # Errors
     /// `EINVAL` if it is not there, `EPERM` if it belongs to another.
@@ -174,7 +174,7 @@ impl<C> Segments<C> {
         Ok(())
     }
 
-    /// Locks a segment in memory, where all are, or not any more. Only the mode says so.
+    /// Locks a segment in memory, or unlocks it. Only the mode changes, since all segments are in memory.
     ///
     /// # Errors
     /// `EINVAL` if it is not there, `EPERM` if it belongs to another.

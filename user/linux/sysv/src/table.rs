@@ -1,4 +1,4 @@
-//! Identifiers, keys and permissions, which all three kinds have.
+//! Identifiers, keys and permissions, which all three kinds of objects have.
 
 use alloc::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ pub struct By<'a> {
     pub now: u64,
 }
 
-/// Who may do what with something.
+/// Permissions of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permissions {
     /// The key by which it is found; [`PRIVATE`](ipc::PRIVATE) if it is not.
@@ -74,7 +74,7 @@ impl Permissions {
         Permissions { key, user, group, maker_user: user, maker_group: group, mode: flags & PERMISSIONS }
     }
 
-    /// Checks that a user may have what some bits of permissions say, for whomever they are there.
+    /// Checks that a user has the wanted permissions, whose bits may be those for the owner, the group or others.
     ///
     /// # Errors
     /// `EACCES`
@@ -91,7 +91,7 @@ impl Permissions {
         if user.may_access_all || wanted & !granted == 0 { Ok(()) } else { Err(Errno::EACCES) }
     }
 
-    /// Checks that a user may change who may do what, or end it: its owner, or who has made it.
+    /// Checks that a user may change permissions or remove the object: its owner, its maker, or a privileged user.
     ///
     /// # Errors
     /// `EPERM`
@@ -112,14 +112,14 @@ pub struct Owner {
     pub mode: u32,
 }
 
-/// Something with an identifier.
+/// An object with its identifier.
 #[derive(Debug)]
 pub struct Entry<T> {
     /// The identifier.
     pub id: i32,
-    /// Who may do what with it.
+    /// The permissions.
     pub permissions: Permissions,
-    /// What it is.
+    /// The segment, set or queue.
     pub value: T,
 }
 
@@ -137,7 +137,7 @@ pub enum Found {
     ById,
     /// By its index, of which other bits do not matter.
     ByIndex,
-    /// By its index, and by everybody.
+    /// By its index, without a check of permissions.
     ByAnybody,
 }
 
@@ -165,7 +165,7 @@ impl<T> Table<T> {
         Table { all: BTreeMap::new(), keys: BTreeMap::new(), limit, next: 0, last: None, sequence: 0 }
     }
 
-    /// Returns the index of what is there with a key, or nothing if it is to be made.
+    /// Returns the identifier of the object with a key, or nothing if it is to be made.
     ///
     /// # Errors
     /// `EEXIST` if it is there and must not be, `ENOENT` if it is not and must be, those of `fits`, `EACCES`.
@@ -286,7 +286,7 @@ impl<T> Table<T> {
         self.all.remove(&index).map(|entry| entry.value)
     }
 
-    /// Takes something's key away.
+    /// Takes an object's key away.
     pub fn hide(&mut self, index: u32) {
         if let Some(entry) = self.all.get_mut(&index) {
             let key = core::mem::replace(&mut entry.permissions.key, ipc::PRIVATE);
@@ -294,7 +294,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Returns the number of what there is.
+    /// Returns the number of objects.
     pub fn count(&self) -> usize {
         self.all.len()
     }
@@ -312,7 +312,7 @@ impl<T> Table<T> {
         self.all.values_mut()
     }
 
-    /// Checks that keys lead to what has them, and that there is no more than may be.
+    /// Checks that keys lead to the objects that have them, and that there are no more than allowed.
     pub fn check(&self) -> Result<(), &'static str> {
         let keyed = self.all.values().filter(|entry| entry.permissions.key != ipc::PRIVATE).count();
         let leads = |(key, index): (&i32, &u32)| self.all.get(index).is_some_and(|to| to.permissions.key == *key);

@@ -1,5 +1,5 @@
 //! Random operations, compared with what the Linux under these tests does with semaphores, queues and segments of its
-//! own. A script makes the calls there. Waits `waits.rs` tests, and programs on Linux (`tests/linux`).
+//! own. A script makes the calls there. `waits.rs` tests waits, and so do programs on Linux (`tests/linux`).
 
 mod linux;
 
@@ -46,7 +46,7 @@ fn room(_: usize) -> Result<(), Errno> {
     Ok(())
 }
 
-/// What is compared: the one here, with the identifiers here and there, and what was done.
+/// Objects that are compared: those here, with the identifiers here and there, and what was done.
 struct Both<T> {
     here: T,
     there: Linux,

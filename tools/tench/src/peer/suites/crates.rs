@@ -80,7 +80,7 @@ pub(super) fn make(suite: &Suite, own: &Path) -> Result<()> {
     command.arg(format!("={}", suite.version)).arg(&suite.name);
     command.arg("--root").arg(own.join("root")).arg("--target-dir").arg(own.join("target"));
     command.env(LINKER, linker).env(FLAGS, flags.join(" ")).env("CARGO_INCREMENTAL", "0").current_dir(own);
-    // Those of this tree are not for others' programs.
+    // The flags of this tree are not meant for others' programs.
     command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     process::run(&mut command)?;
     fs::remove_dir_all(own.join("target")).into_diagnostic().wrap_err("cannot remove what was compiled")

@@ -1,5 +1,5 @@
-//! Go's own tests: the tests of packages of its standard library, which Debian's compiler of Go makes programs of. The
-//! compiler is one that runs here and makes programs for the other processor; it is fetched and unpacked like a source.
+//! Go's own tests: the tests of packages of its standard library, which Debian's Go compiler compiles to programs. The
+//! compiler runs here and cross-compiles for the other processor; it is fetched and unpacked like a source.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -105,7 +105,7 @@ fn beside(source: &Path) -> Result<Vec<PathBuf>> {
 fn compiler(system: &Path, own: &Path, package: &str) -> Command {
     let root = system.join(ROOT);
     let mut command = Command::new(root.join("bin/go"));
-    // What is set here for Go on this machine must not change the programs.
+    // The settings for Go on this machine must not change the programs.
     command.env_clear().env("PATH", "/usr/bin:/bin").env("GOROOT", &root);
     command.env("HOME", own).env("GOCACHE", own.join("cache")).env("GOPROXY", "off").env("GOENV", "off");
     command.env("GOOS", "linux").env("GOARCH", "arm64").env("CGO_ENABLED", "0");

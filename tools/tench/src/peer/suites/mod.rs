@@ -1,6 +1,6 @@
 //! Suites of tests that others have written, as they are. `tests/linux/suites.toml` lists them; each is made here once,
-//! and its programs are put into `/suite` for a script that runs them. There are kinds of suites by where they come
-//! from: a kind is a file of its own, with a table of the list.
+//! and its programs are put into `/suite` for a script that runs them. Each kind of suite, by where it comes from, has
+//! a module here and a table in the list.
 
 mod crates;
 mod go;
@@ -101,7 +101,7 @@ pub fn add(tree: &mut Tree, workspace: &Workspace, directory: &Path, name: &str)
     let text = workspace::read_text(&workspace.root.join(LIST))?;
     let (suite, snapshot) = find(&text, name)?;
     let own = std::path::absolute(directory.join(DIRECTORY).join(name)).into_diagnostic()?;
-    // All that it is made of.
+    // Everything of which the suite is made.
     let made_of = format!("{suite:?} {snapshot}");
     let stamp: String = Sha256::digest(&made_of).iter().map(|byte| format!("{byte:02x}")).collect();
     if fs::read_to_string(own.join(STAMP)).ok().as_ref() != Some(&stamp) {

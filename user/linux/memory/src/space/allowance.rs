@@ -14,8 +14,8 @@ impl Area {
 }
 
 impl<H: Hardware> Space<H> {
-    /// Returns how much longer the areas that count may become together, of which so much is allowed. Only if not
-    /// everything is allowed, all areas are looked through.
+    /// Returns how much longer the areas that count may become together, if `allowed` bytes are allowed. Looks through
+    /// all areas, unless there is no limit.
     fn left_of(&self, allowed: u64, counts: impl Fn(&Area) -> bool) -> u64 {
         if allowed == u64::MAX {
             return u64::MAX;
@@ -32,7 +32,7 @@ impl<H: Hardware> Space<H> {
         if self.allowance.all == u64::MAX && self.allowance.data == u64::MAX {
             return Ok(());
         }
-        // As Linux, all that is replaced counts as gone, of whatever kind it is.
+        // As on Linux, all that is replaced counts as gone, of whatever kind it is.
         let overlap = |(place, _): (Range<u64>, &Area)| place.end.min(range.end) - place.start.max(range.start);
         let replaced: u64 = self.areas.within(range.clone()).map(overlap).sum();
         self.check_longer(range.end - range.start - replaced, area)
@@ -49,7 +49,7 @@ impl<H: Hardware> Space<H> {
         if is_allowed { Ok(()) } else { Err(Errno::ENOMEM) }
     }
 
-    /// Returns whether an area that grows downwards may become so long, by so much.
+    /// Returns whether an area that grows downwards may grow by so many bytes, to a length.
     pub(super) fn may_grow(&self, length: u64, by: u64) -> bool {
         length <= self.allowance.stack && by <= self.left_of(self.allowance.all, |_| true)
     }

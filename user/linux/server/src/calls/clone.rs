@@ -3,11 +3,12 @@
 use alloc::boxed::Box;
 
 use tench_linux_calls::Sysno;
-use tench_linux_calls::numbers::clone;
+use tench_linux_calls::numbers::{capability, clone};
 use tench_linux_files::Errno;
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
+use crate::limits::{UNLIMITED, resource};
 use crate::process::Process;
 use crate::signals::{SIGNALS, Stack};
 use crate::spaces::{SpaceId, Used};
@@ -72,6 +73,7 @@ impl<M: Machine> Caller<'_, M> {
             self.report_once(Sysno::clone, "processes share their memory and nothing else, threads share everything");
             return Err(Errno::EINVAL);
         }
+        self.check_number()?;
         let id = self.others.next_id(self.process).ok_or(Errno::EAGAIN)?;
         if is_thread {
             let space = self.process.space;
@@ -90,6 +92,22 @@ impl<M: Machine> Caller<'_, M> {
             return Ok(id.into());
         }
         Err(self.wait_for_program(id))
+    }
+
+    /// Refuses a further thread to a user who has as many as may be.
+    ///
+    /// # Errors
+    /// `EAGAIN`
+    fn check_number(&self) -> Result<()> {
+        let limit = self.process.limits.of(resource::PROCESSES).soft;
+        let own = self.identity();
+        let user = own.user.real;
+        if limit == UNLIMITED || user == 0 || own.has(capability::SYS_RESOURCE) || own.has(capability::SYS_ADMIN) {
+            return Ok(());
+        }
+        let all = self.others.iter().chain([&*self.process]).flat_map(|process| &process.threads);
+        let count = all.filter(|thread| thread.identity.user.real == user).count() as u64;
+        if count < limit { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 
     /// Waits until a child runs another program or ends.
@@ -155,7 +173,7 @@ impl<M: Machine> Caller<'_, M> {
             self.system.descriptions.share(descriptor.description);
         }
         let is_sibling = beginning.has(clone::PARENT);
-        let child = Process {
+        let mut child = Process {
             parent: if is_sibling { own.parent } else { own.id },
             group: own.group,
             session: own.session,
@@ -172,8 +190,12 @@ impl<M: Machine> Caller<'_, M> {
             started: self.system.tree.now,
             round: self.others.round(),
             score_adjustment: own.score_adjustment,
+            least_adjustment: own.least_adjustment,
             ..Process::new(thread, space, descriptors)
         };
+        if child.limits.of(resource::CPU).soft != UNLIMITED {
+            self.system.look_soon(&mut child);
+        }
         self.others.add(Box::new(child));
         Ok(())
     }

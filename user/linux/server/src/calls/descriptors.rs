@@ -220,7 +220,12 @@ impl<M: Machine> Caller<'_, M> {
             3 => Ok(open_file.flags.into()),
             _ if is_path => Err(Errno::EBADF),
             4 => {
-                let flags = open_file.flags & !CHANGEABLE | argument as u32 & CHANGEABLE;
+                let (node, before) = (open_file.node, open_file.flags);
+                let wants_no_times = argument as u32 & !before & open::NOATIME != 0;
+                if wants_no_times && !self.identity().for_files().owns(&self.attributes(node)) {
+                    return Err(Errno::EPERM);
+                }
+                let flags = before & !CHANGEABLE | argument as u32 & CHANGEABLE;
                 self.set_flags(descriptor.description, flags);
                 Ok(0)
             }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use tench_linux_files::Errno;
 
-use super::transfer::{PART, Vector, total};
+use super::transfer::{MAX_TRANSFER, PART, Vector, total};
 use crate::Machine;
 use crate::caller::{Caller, Result};
 use crate::spaces::SpaceId;
@@ -30,7 +30,7 @@ impl Places {
 }
 
 impl<M: Machine> Caller<'_, M> {
-    /// Copies from the memory of another process to the own, or the other way round. Returns how many bytes could be
+    /// Copies from the memory of another process to the caller's, or the other way round. Returns how many bytes were
     /// copied.
     pub fn copy_foreign(&mut self, id: u64, own: [u64; 2], other: [u64; 2], flags: u64, writes: bool) -> Result {
         if flags != 0 {
@@ -59,7 +59,7 @@ impl<M: Machine> Caller<'_, M> {
         }
         let owner = self.others.owner(id).unwrap_or(id);
         let process = self.others.find(owner).filter(|process| !process.has_ended()).ok_or(Errno::ESRCH)?;
-        let may_inspect = self.identity().may_inspect(process.identity(), process.is_dumpable);
+        let may_inspect = self.identity().may_attach(process.identity(), process.is_dumpable);
         if may_inspect { Ok(process.space) } else { Err(Errno::EPERM) }
     }
 
@@ -67,8 +67,10 @@ impl<M: Machine> Caller<'_, M> {
     fn copy_places(&mut self, mut from: (SpaceId, Places), mut to: (SpaceId, Places)) -> u64 {
         let mut buffer = self.take_buffer();
         let mut done = 0;
-        while let (Some((source, left)), Some((target, room))) = (from.1.next(), to.1.next()) {
-            let part = left.min(room).min(PART as u64) as usize;
+        while done < MAX_TRANSFER
+            && let (Some((source, left)), Some((target, room))) = (from.1.next(), to.1.next())
+        {
+            let part = left.min(room).min(PART as u64).min(MAX_TRANSFER - done) as usize;
             let read = self.system.read(from.0, source, &mut buffer[..part]);
             let written = self.system.write(to.0, target, &buffer[..read]);
             done += written as u64;

@@ -262,6 +262,9 @@ impl<M: Machine> Caller<'_, M> {
         } else {
             let owner = self.others.owner(thread).ok_or(Errno::ESRCH)?;
             let process = self.others.find(owner).ok_or(Errno::ESRCH)?;
+            if !self.identity().may_attach(process.identity(), process.is_dumpable) {
+                return Err(Errno::EPERM);
+            }
             process.index_of(thread).map(|index| process.threads[index].robust_list).map_err(|_| Errno::ESRCH)?
         };
         self.write(size, &(tench_linux_calls::records::robust_list::SIZE as u64).to_le_bytes())?;

@@ -1,4 +1,4 @@
-//! Descriptors of processes (`pidfd`), which mean the same process as long as they are open.
+//! Descriptors of processes (`pidfd`), each of which refers to the same process as long as it is open.
 
 use tench_linux_calls::numbers::open;
 use tench_linux_calls::records::u32_at;
@@ -6,11 +6,12 @@ use tench_linux_files::Errno;
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
+use crate::generated::{Owner, What};
 use crate::signals::Info;
 use crate::specials::{ProcessName, Special};
 
 impl<M: Machine> Caller<'_, M> {
-    /// Opens a process, which may have ended if its parent has not learnt of that yet.
+    /// Opens a descriptor of a process, which may be a zombie.
     pub fn pidfd_open(&mut self, id: u64, flags: u64) -> Result {
         let (id, flags) = (id as u32, flags as u32);
         if flags & !open::NONBLOCK != 0 || id.cast_signed() <= 0 {
@@ -25,10 +26,10 @@ impl<M: Machine> Caller<'_, M> {
         self.add_special(Special::Process(name), open::RDWR | flags, true)
     }
 
-    /// Returns the process that a descriptor means.
+    /// Returns the process to which a descriptor refers.
     ///
     /// # Errors
-    /// `EBADF` if it is none of a process.
+    /// `EBADF` if it is not the descriptor of a process.
     pub(super) fn process_handle(&mut self, descriptor: u64) -> Result<ProcessName> {
         let number = self.special(descriptor).map_err(|_| Errno::EBADF)?;
         match self.system.specials.get(number) {
@@ -37,7 +38,19 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Returns whether a process has ended. Nothing if its parent has learnt of that.
+    /// Returns the process that a descriptor means, which may also be one of its directory in `/proc`.
+    ///
+    /// # Errors
+    /// `EBADF` if it is neither.
+    fn process_or_directory(&mut self, descriptor: u64) -> Result<ProcessName> {
+        let description = self.descriptor(descriptor)?;
+        match What::of(self.system.descriptions.get(description).node) {
+            Some(What::Process(Owner { id, round })) => Ok(ProcessName { id, round }),
+            _ => self.process_handle(descriptor),
+        }
+    }
+
+    /// Returns whether a process is a zombie; nothing if it has been waited for.
     pub(super) fn has_named_ended(&self, name: ProcessName) -> Option<bool> {
         let process = if name.id == self.process.id { Some(&*self.process) } else { self.others.find(name.id) };
         process.filter(|process| process.round == name.round).map(|process| process.has_ended())
@@ -48,7 +61,7 @@ impl<M: Machine> Caller<'_, M> {
         if flags as u32 != 0 {
             return Err(Errno::EINVAL);
         }
-        let name = self.process_handle(descriptor)?;
+        let name = self.process_or_directory(descriptor)?;
         let signal_number = super::signals::signal(signal)?;
         let info = match record {
             0 => Info::from_process(signal_number, self.process.id, self.identity().user.real),

@@ -1,5 +1,4 @@
-//! Priorities of input and output: they are recorded and inherited, and nothing depends on them, since files are in
-//! memory.
+//! I/O priorities: they are recorded and inherited, and have no effect, since files are in memory.
 
 use tench_linux_calls::numbers::{capability, io_priority, schedule};
 use tench_linux_files::Errno;
@@ -28,7 +27,7 @@ fn check(priority: u32) -> Result<()> {
     if is_allowed { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
-/// Returns the priority that a thread has: if it wants none, that which follows from how it is scheduled.
+/// Returns the priority that a thread has: if none was set, the one that follows from how it is scheduled.
 fn effective<M: Machine>(thread: &Thread<M>) -> u32 {
     let wanted = u32::from(thread.io_priority);
     if class(wanted) != io_priority::NONE {
@@ -52,7 +51,7 @@ impl<M: Machine> Caller<'_, M> {
         if class(priority as u32) == io_priority::REAL_TIME && !is_privileged && !own.has(capability::SYS_ADMIN) {
             return Err(Errno::EPERM);
         }
-        // The numbers of what is named begin with 1 here, and with 0 where it is about running.
+        // `IOPRIO_WHO_PROCESS` is 1, where `PRIO_PROCESS` of `setpriority` is 0.
         let which = (which as u32).wrapping_sub(THREAD as u32);
         self.for_each_thread(which.into(), who, |_, thread| {
             if !is_privileged && !own.is_owner_of(&thread.identity) {

@@ -1,4 +1,4 @@
-//! What calls about shared memory, semaphores and message queues of System V have in common.
+//! Parts that the calls about System V shared memory, semaphores and message queues have in common.
 
 use core::time::Duration;
 
@@ -23,7 +23,7 @@ pub(super) fn put_half(record: &mut [u8], offset: usize, half: u32) {
     record[offset..offset + 4].copy_from_slice(&half.to_le_bytes());
 }
 
-/// Writes who may do what to a record.
+/// Writes an entry's permissions to a record.
 pub(super) fn put_permissions<T>(record: &mut [u8], entry: &Entry<T>) {
     let permissions = entry.permissions;
     put_half(record, ipc64_perm::KEY, permissions.key.cast_unsigned());
@@ -35,7 +35,7 @@ pub(super) fn put_permissions<T>(record: &mut [u8], entry: &Entry<T>) {
     put_half(record, ipc64_perm::SEQUENCE, entry.sequence().into());
 }
 
-/// Reads to whom something is to belong from a record.
+/// Reads a new owner and permissions from a record.
 pub(super) fn owner(record: &[u8]) -> Owner {
     Owner {
         user: u32_at(record, ipc64_perm::USER),
@@ -44,7 +44,7 @@ pub(super) fn owner(record: &[u8]) -> Owner {
     }
 }
 
-/// Returns how a command that asks for something finds it, given those of its kind.
+/// Returns how a `STAT` command finds its object, given the command of its kind that does so by index.
 pub(super) const fn found(number: u32, by_index: u32) -> Found {
     match number {
         command::STAT => Found::ById,
@@ -73,7 +73,7 @@ impl<M: Machine> Caller<'_, M> {
         By { user, ..self.system.by(self.process.id, self.process.thread().id) }
     }
 
-    /// Lets the call, which was kept, wait; `late` is its error if the time for that is over.
+    /// Lets the call, which was kept, wait; `late` is its error when the deadline has passed.
     pub(super) fn wait_for_ipc(&mut self, deadline: Option<Duration>, late: Errno) -> Errno {
         let thread = self.process.thread().id;
         if self.has_passed(deadline) {

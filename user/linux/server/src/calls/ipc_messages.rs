@@ -13,7 +13,7 @@ use crate::caller::{Caller, Result};
 
 /// Bytes of a message's type, which lie before it.
 const TYPE: usize = 8;
-/// Bytes from which on it is looked again after a message whether memory is short.
+/// Longest message in bytes after which there is no check whether memory is short.
 const LARGE_MESSAGE: usize = 4096;
 /// The unit of a limit that Linux does not have any more.
 const SEGMENT: u32 = 16;
@@ -90,7 +90,7 @@ impl<M: Machine> Caller<'_, M> {
             if flags & msg::EXCEPT != 0 || flags & NOWAIT == 0 {
                 return Err(Errno::EINVAL);
             }
-            // As Linux, which takes the place of the copy for that of a message.
+            // As on Linux, which fills its copy from the process's buffer first.
             self.read(into, length.min(Queues::MAX_MESSAGE) as usize)?;
             let cuts = flags & msg::NOERROR != 0;
             return self.system.ipc.queues.copy(&by, id, kind, length, cuts).cloned().map(Received::Message);

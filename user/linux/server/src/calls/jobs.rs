@@ -1,6 +1,7 @@
 //! Sessions and their controlling terminals: who uses a terminal, who has to stop because others do, and what happens
 //! when the leader or the terminal is gone.
 
+use tench_linux_calls::numbers::capability;
 use tench_linux_files::Errno;
 
 use crate::Machine;
@@ -86,7 +87,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EPERM);
         }
         match owner {
-            Some(_) if argument != 1 => return Err(Errno::EPERM),
+            Some(_) if argument != 1 || !self.identity().has(capability::SYS_ADMIN) => return Err(Errno::EPERM),
             Some(session) => self.take_from_session(session, id),
             None => {}
         }

@@ -17,7 +17,7 @@ impl<M: Machine> Caller<'_, M> {
     /// Returns the process of a thread; 0 is the own one.
     ///
     /// # Errors
-    /// `ESRCH`, and `EPERM` if it is the process of another user, whom the own one may not limit.
+    /// `ESRCH`, and `EPERM` if it is another user's process that the caller may not limit.
     fn limited(&mut self, id: u64) -> Result<&mut Process<M>> {
         let id = id as u32;
         if id == 0 || self.process.index_of(id).is_ok() {
@@ -40,17 +40,17 @@ impl<M: Machine> Caller<'_, M> {
             if new.hard > before.hard && !self.identity().has(capability::SYS_RESOURCE) {
                 return Err(Errno::EPERM);
             }
-            self.set_limit(id, resource as usize, new)?;
+            self.set_limit(id, resource as u32 as usize, new)?;
         }
         self.write_if_wanted(old, &[before.soft, before.hard].map(u64::to_le_bytes).concat()).map(|()| 0)
     }
 
-    /// Lets what depends on how long a process has run be looked at soon.
+    /// Has the CPU-time timers and limit of a process checked soon.
     fn look_at(&mut self, id: u64) {
         let id = id as u32;
-        if id == 0 || id == self.process.id {
+        if id == 0 || self.process.index_of(id).is_ok() {
             self.system.look_soon(self.process);
-        } else if let Some(process) = self.others.get(id) {
+        } else if let Some(process) = self.others.owner(id).and_then(|owner| self.others.get(owner)) {
             self.system.look_soon(process);
         }
     }
@@ -60,7 +60,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(Limit { soft: u64_at(&record, 0), hard: u64_at(&record, 8) })
     }
 
-    /// Sets a limit, and lets it count.
+    /// Sets a limit, and puts it into effect.
     fn set_limit(&mut self, id: u64, resource: usize, limit: Limit) -> Result<()> {
         let process = self.limited(id)?;
         if resource == resource::DESCRIPTORS {
@@ -71,15 +71,19 @@ impl<M: Machine> Caller<'_, M> {
         }
         process.limits.set(resource, limit);
         let (space, allowance) = (process.space, process.limits.allowance());
-        self.system.spaces.get(space).space.allowance = allowance;
+        let used = self.system.spaces.get(space);
+        // The parent of `vfork` gets its memory back, and has limits of its own.
+        if !used.is_shared() {
+            used.space.allowance = allowance;
+        }
         if resource == resource::CPU {
             self.look_at(id);
         }
         Ok(())
     }
 
-    /// Returns how many of so many bytes can be written from an offset of a file on. Who may write none is told so by a
-    /// signal.
+    /// Returns how many of so many bytes the limit of file sizes lets be written from an offset on. Sends `SIGXFSZ` if
+    /// it lets none.
     ///
     /// # Errors
     /// `EFBIG`
@@ -94,7 +98,7 @@ impl<M: Machine> Caller<'_, M> {
         self.refuse_length()
     }
 
-    /// Refuses to make a file longer than may be.
+    /// Checks that the limit of file sizes allows a length. Sends `SIGXFSZ` if not.
     ///
     /// # Errors
     /// `EFBIG`

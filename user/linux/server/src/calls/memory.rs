@@ -5,7 +5,8 @@ use tench_linux_files::{Errno, Kind};
 use tench_linux_memory::{Backing, MapRequest, Move, PAGE_SIZE, Placement, Rights, round_up};
 
 use crate::caller::{Caller, Result};
-use crate::devices::{self};
+use crate::devices;
+use crate::waiting::Interruption;
 use crate::{Machine, System};
 
 /// The longest object in memory, in bytes.
@@ -174,26 +175,36 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Tells which pages of a range are in memory, by a byte for each.
+    /// Tells which pages of a range are in memory, by a byte for each. Others are served between parts of a long range.
     pub fn mincore(&mut self, address: u64, length: u64, into: u64) -> Result {
+        const PART: u64 = 1 << 16;
         if !address.is_multiple_of(PAGE_SIZE) {
             return Err(Errno::EINVAL);
         }
         let end = round_up(length).and_then(|length| address.checked_add(length)).ok_or(Errno::ENOMEM)?;
+        let first = self.done();
+        let pages = (end - address) / PAGE_SIZE;
+        let last = pages.min(first.saturating_add(PART));
         let mut bytes = [0; 256];
-        let (mut here, mut place) = (address, into);
-        while here < end {
-            let mut count = 0;
-            for byte in bytes.iter_mut().take(((end - here) / PAGE_SIZE).min(256) as usize) {
+        let mut done = first;
+        while done < last {
+            let count = (last - done).min(bytes.len() as u64);
+            for (byte, page) in bytes.iter_mut().zip(done..done + count) {
                 let (space, memory) = self.space();
-                *byte = space.is_present(memory, here).ok_or(Errno::ENOMEM)?.into();
-                here += PAGE_SIZE;
-                count += 1;
+                *byte = space.is_present(memory, address + page * PAGE_SIZE).ok_or(Errno::ENOMEM)?.into();
             }
-            self.write(place, &bytes[..count])?;
-            place += count as u64;
+            self.write(into.checked_add(done).ok_or(Errno::EFAULT)?, &bytes[..count as usize])?;
+            done += count;
         }
-        Ok(0)
+        if done == pages {
+            return Ok(0);
+        }
+        let now = self.system.memory.hardware.monotonic();
+        let error = self.wait(&[], Some(now), Interruption::Never);
+        if let Some(waiting) = self.waiting_mut() {
+            waiting.done = done;
+        }
+        Err(error)
     }
 
     /// Lets the other threads of the process, or of all, see what this one has written, and the other way round. All

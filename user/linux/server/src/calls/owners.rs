@@ -8,6 +8,7 @@ use crate::Machine;
 use crate::caller::{Caller, Result};
 use crate::descriptors::DescriptionId;
 use crate::devices;
+use crate::identity::Ids;
 use crate::owners::Owner;
 use crate::specials::Special;
 
@@ -127,7 +128,9 @@ impl<M: Machine> Caller<'_, M> {
         if !is_there {
             return Err(Errno::ESRCH);
         }
-        self.system.owned(description).owner = owner;
+        let Ids { real, effective, .. } = self.identity().user;
+        let owned = self.system.owned(description);
+        (owned.owner, owned.by) = (owner, [real, effective]);
         Ok(0)
     }
 }

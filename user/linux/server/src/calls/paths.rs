@@ -129,6 +129,10 @@ impl<M: Machine> Caller<'_, M> {
         if flags & !(at::SYMLINK_FOLLOW | at::EMPTY_PATH) != 0 {
             return Err(Errno::EINVAL);
         }
+        // Who was sent a descriptor could give the file a name otherwise.
+        if flags & at::EMPTY_PATH != 0 && !self.identity().has(capability::DAC_READ_SEARCH) {
+            return Err(Errno::ENOENT);
+        }
         let keep = if flags & at::SYMLINK_FOLLOW != 0 { 0 } else { at::SYMLINK_NOFOLLOW };
         let node = self.find_at(old_at, old, (flags & at::EMPTY_PATH | keep).into())?;
         let place = self.place(new_at, new)?;

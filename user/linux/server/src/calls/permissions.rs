@@ -1,4 +1,4 @@
-//! Permissions: what the caller may do with files, and to whom belongs what it makes.
+//! Permissions: what the caller may do with files, and who owns what it makes.
 
 use tench_linux_calls::numbers::{capability, open, permission};
 use tench_linux_files::{Attributes, Credentials, Errno, Found, Kind, NodeId, Rename};
@@ -9,12 +9,12 @@ use crate::identity::Identity;
 
 /// Capabilities with which one may change every directory.
 const ALL_DIRECTORIES: u64 = capability::DAC_OVERRIDE | capability::FOWNER;
-/// Bits of a mode that let programs run as somebody else.
+/// The set-user-ID and set-group-ID bits of a mode.
 const SET_IDS: u32 = permission::SET_USER | permission::SET_GROUP;
-/// Bits of a file whose programs run as its group. Without the second one, the first means something else.
+/// Bits of a set-group-ID program. Without execute permission for the group, the set-group-ID bit has another meaning.
 const SET_GROUP: u32 = permission::SET_GROUP | permission::GROUP_EXECUTE;
 
-/// Returns what has to be permitted of a file that is opened with these flags.
+/// Returns the permissions that opening a file with these flags needs.
 pub(super) const fn wanted_to_open(flags: u32) -> u32 {
     let access = match flags & open::ACCESS {
         open::RDONLY => permission::READ,
@@ -24,7 +24,7 @@ pub(super) const fn wanted_to_open(flags: u32) -> u32 {
     access | if flags & open::TRUNC != 0 { permission::WRITE } else { 0 }
 }
 
-/// Returns the bits that a file loses because somebody changes what it contains or to whom it belongs.
+/// Returns the set-user-ID and set-group-ID bits that a file loses when somebody changes its contents or its owner.
 fn lost_bits(attributes: &Attributes, who: &Credentials<'_>) -> u32 {
     let permissions = attributes.permissions;
     let user = permissions & permission::SET_USER;
@@ -34,13 +34,13 @@ fn lost_bits(attributes: &Attributes, who: &Credentials<'_>) -> u32 {
 }
 
 impl<M: Machine> Caller<'_, M> {
-    /// Returns who the thread is.
+    /// Returns the thread's identity.
     #[inline(always)]
     pub(crate) fn identity(&self) -> &Identity {
         &self.process.thread().identity
     }
 
-    /// Lets the thread be somebody else.
+    /// Gives the thread another identity.
     pub(crate) fn become_other(&mut self, new: Identity) {
         let is_another = new.is_another_than(self.identity());
         if is_another {
@@ -50,7 +50,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Returns the owner and the permissions of a node, of the tree or a generated one.
-    fn attributes(&self, node: NodeId) -> Attributes {
+    pub(super) fn attributes(&self, node: NodeId) -> Attributes {
         let recorded = self.system.tree.node(node).attributes;
         match self.generated_facts(node) {
             Some(facts) => {
@@ -79,7 +79,7 @@ impl<M: Machine> Caller<'_, M> {
         if may { Ok(()) } else { Err(Errno::EACCES) }
     }
 
-    /// Checks that what was found may be opened, unless that fails anyway.
+    /// Checks that what was found may be opened. The check passes if opening it fails for another reason anyway.
     ///
     /// # Errors
     /// `EACCES`, `EPERM`
@@ -205,7 +205,7 @@ impl<M: Machine> Caller<'_, M> {
         if may { Ok(()) } else { Err(Errno::EPERM) }
     }
 
-    /// Lets something without a name that the caller has made belong to it.
+    /// Makes the caller the owner of something without a name that it has made.
     pub(crate) fn own(&mut self, node: NodeId) {
         let identity = self.identity();
         let (user, group) = (identity.user.files, identity.group.files);
@@ -215,7 +215,7 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Lets what the caller has made in a directory belong to it, or to the directory's group.
+    /// Makes the caller the owner of what it has made in a directory, and a set-group-ID directory's group its group.
     pub(super) fn own_in(&mut self, directory: NodeId, node: NodeId) {
         let parent = self.system.tree.node(directory).attributes;
         self.own(node);
@@ -234,7 +234,7 @@ impl<M: Machine> Caller<'_, M> {
         self.system.tree.node_mut(node).attributes = Attributes { permissions, ..attributes };
     }
 
-    /// Takes the bits from a file that let programs run as its owner, since it is about to have other contents.
+    /// Clears the set-user-ID and set-group-ID bits of a file whose contents are about to change.
     #[inline(always)]
     pub(crate) fn distrust(&mut self, node: NodeId) {
         if self.system.tree.node(node).attributes.permissions & SET_IDS != 0 {
@@ -251,7 +251,7 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Returns the permissions that a file has when the caller has given them to it.
+    /// Returns the permissions that `chmod` by the caller gives to a file.
     ///
     /// # Errors
     /// `EPERM`
@@ -261,7 +261,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(mode & 0o7777 & if keeps { u32::MAX } else { !permission::SET_GROUP })
     }
 
-    /// Returns what is recorded of a file when the caller has given it to others.
+    /// Returns a file's attributes after `chown` by the caller.
     ///
     /// # Errors
     /// `EPERM`

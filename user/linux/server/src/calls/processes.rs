@@ -74,6 +74,7 @@ impl<M: Machine> Caller<'_, M> {
             3 if which >= 0 => {
                 let descriptor = u64::from(which.unsigned_abs());
                 let name = self.process_handle(descriptor)?;
+                self.has_named_ended(name).ok_or(Errno::ECHILD)?;
                 let description = self.descriptor(descriptor)?;
                 is_patient = self.system.descriptions.get(description).flags & open::NONBLOCK == 0;
                 Children::One(name.id)

@@ -56,7 +56,7 @@ struct LoadedProgram<M: Machine> {
     image: Image<M>,
     path: Vec<u8>,
     node: NodeId,
-    /// Who the process is when it runs.
+    /// The identity of the process that runs it.
     identity: Identity,
     /// The process may look into its memory, also through others of its user.
     is_readable: bool,

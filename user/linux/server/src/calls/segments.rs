@@ -21,7 +21,7 @@ impl<M: Machine> Caller<'_, M> {
         let make = || {
             if flags & shm::HUGETLB != 0 {
                 let is_known = HUGE_SIZES.contains(&(flags >> shm::HUGE_SHIFT & shm::HUGE_MASK));
-                // None are kept for anybody.
+                // No huge pages are reserved.
                 return Err(if is_known { Errno::ENOMEM } else { Errno::EINVAL });
             }
             let length = round_up(size).ok_or(Errno::EINVAL)?;
@@ -68,7 +68,7 @@ impl<M: Machine> Caller<'_, M> {
         space.map(memory, &request).map_err(|error| if error == Errno::EEXIST { Errno::EINVAL } else { error })
     }
 
-    /// Lets go of the segment that was attached at an address: of all parts of it that are where they were then.
+    /// Detaches the segment that was attached at an address: all parts of it that are where they were then.
     pub fn shmdt(&mut self, address: u64) -> Result {
         if !address.is_multiple_of(PAGE_SIZE) {
             return Err(Errno::EINVAL);
@@ -97,8 +97,8 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Returns where the first area at or above `from` lies that has a part of a segment which was attached at an
-    /// address: of any, or of this one.
+    /// Returns the range of the first area at or above `from` that maps a part of a segment that was attached at an
+    /// address; with `of`, of that segment only.
     fn part_from(&mut self, from: u64, address: u64, of: Option<ObjectId>) -> Option<(u64, u64)> {
         let (space, memory) = self.space();
         let part = space.areas().within(from..u64::MAX).find(|(range, area)| match area.backing {

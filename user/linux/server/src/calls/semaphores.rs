@@ -11,9 +11,9 @@ use super::ipc::{found, identifier, owner, put, put_permissions};
 use crate::Machine;
 use crate::caller::{Caller, Result};
 
-/// Size of a value in an array of all of a set.
+/// Size of a value in the array of all values of a set.
 const VALUE: usize = 2;
-/// Size that Linux says the record of what is undone has.
+/// Size of an undo record, as Linux reports it.
 const UNDO_SIZE: u32 = 20;
 
 impl<M: Machine> Caller<'_, M> {
@@ -29,7 +29,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(id.cast_unsigned().into())
     }
 
-    /// Does operations, all or none. Waits, at the longest for a time, until they can be done.
+    /// Does all operations or none. Waits until they can be done, for a limited time if one is given.
     pub fn semtimedop(&mut self, id: u64, from: u64, count: u64, time: u64) -> Result {
         let thread = self.process.thread().id;
         if let Some(result) = self.system.ipc.semaphores.take_result(thread) {
@@ -61,7 +61,7 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Returns until when a call waits that has the record of a time, if any.
+    /// Returns the deadline of a call, if it has the record of a time.
     fn time_limit_of(&self, record: Option<&[u8; timespec::SIZE]>) -> Result<Option<Duration>> {
         let Some(record) = record else { return Ok(None) };
         let (seconds, nanoseconds) = (u64_at(record, timespec::SECONDS), u64_at(record, timespec::NANOSECONDS));

@@ -88,7 +88,7 @@ impl<M: Machine> Caller<'_, M> {
     /// Sends a signal to all of whom something is true, perhaps with the own process among them.
     fn send_to_all(&mut self, info: Info, is_meant: impl Fn(&Process<M>) -> bool, with_own: bool) -> Result {
         let is_init = self.sees_init();
-        // To all, it is no mistake that some are others' processes.
+        // A signal to all processes skips those that may not be signalled, without an error.
         let mut result = Err(Errno::ESRCH);
         for process in self.others.iter_mut().filter(|process| is_meant(process)) {
             if may_signal(self.process, process, info.signal).is_err() {

@@ -57,7 +57,7 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Returns the credentials of the process, as those see them who are connected with it.
+    /// Returns the credentials of the process, as its peers see them.
     fn credentials(&self) -> Credentials {
         let identity = self.identity();
         Credentials { process: self.process.id, user: identity.user.effective, group: identity.group.effective }
@@ -147,7 +147,7 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Gives a socket an address with a port, of which the low ones are not for everybody.
+    /// Binds a socket to an address with a port. Low ports need a capability.
     fn bind_port(&mut self, socket: SocketId, address: core::net::SocketAddr) -> Result {
         const FIRST_FREE: u16 = 1024;
         let ip = address.ip();

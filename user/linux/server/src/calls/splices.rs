@@ -112,7 +112,7 @@ impl<M: Machine> Caller<'_, M> {
             return Ok(0);
         }
         if self.system.descriptions.get(side.description).writes() {
-            let room = self.await_room(side, waits)?;
+            let room = self.await_room(side, length, waits)?;
             let mut bytes = self.take_buffer();
             let filled = self.gather(&vectors, 0, &mut bytes[..length.min(room)]);
             let result = match filled {
@@ -183,7 +183,7 @@ impl<M: Machine> Caller<'_, M> {
             _ => false,
         };
         is_given.then_some(()).ok_or(Errno::EINVAL)?;
-        let room = self.await_room(to, waits && to.flags & open::NONBLOCK == 0)?;
+        let room = self.await_room(to, length, waits && to.flags & open::NONBLOCK == 0)?;
         let mut bytes = self.take_buffer();
         let into = &mut bytes[..length.min(room)];
         let result = match socket {
@@ -223,7 +223,10 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Returns how many bytes a pipe has room for; waits until it has some.
-    fn await_room(&mut self, to: Side, waits: bool) -> Result<usize> {
+    ///
+    /// # Errors
+    /// `EPIPE`, `EAGAIN`, and `ENOMEM` if there is no memory for what the pipe would have then.
+    fn await_room(&mut self, to: Side, length: usize, waits: bool) -> Result<usize> {
         let is_outside = self.system.stream_of(to.node).is_some();
         let pipe = self.pipe(to.node)?;
         if !pipe.has_readers() {
@@ -233,13 +236,17 @@ impl<M: Machine> Caller<'_, M> {
             _ if is_outside => Ok(PART),
             0 if waits => Err(self.wait(&[Key::Writable(to.node)], None, Interruption::Restartable)),
             0 => Err(Errno::EAGAIN),
-            room => Ok(room),
+            room => {
+                let growth = pipe.growth(length.min(room));
+                growth.map_or(Ok(()), |bytes| self.system.memory.check_room(bytes))?;
+                Ok(room)
+            }
         }
     }
 
     /// Writes as many bytes to a pipe as it has room for; waits until it has some.
     fn put_into_pipe(&mut self, to: Side, bytes: &[u8], waits: bool) -> Result<usize> {
-        let room = self.await_room(to, waits)?;
+        let room = self.await_room(to, bytes.len(), waits)?;
         self.write_pipe(to.node, open::NONBLOCK, &bytes[..bytes.len().min(room)])
     }
 

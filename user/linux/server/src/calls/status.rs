@@ -235,7 +235,7 @@ impl<M: Machine> Caller<'_, M> {
         };
         Self::may_change(node)?;
         if self.must_own(node).is_err() {
-            // Whoever may write may let it look as if that had happened.
+            // Setting both times to the present needs no more than permission to write.
             if !is_touch {
                 return Err(Errno::EPERM);
             }

@@ -171,7 +171,7 @@ impl<M: Machine> Caller<'_, M> {
             let time = self.read_time(time)?;
             if is_absolute { time } else { now.saturating_add(time) }
         } else {
-            Duration::from_nanos(self.done())
+            self.waiting().and_then(|waiting| waiting.until_run).map_or(now, |(_, until)| until)
         };
         if until <= now {
             return Ok(0);
@@ -179,7 +179,7 @@ impl<M: Machine> Caller<'_, M> {
         let soonest = self.system.memory.hardware.monotonic().saturating_add((until - now).max(LOOK));
         let result = self.wait(&[], Some(soonest), Interruption::Final);
         if let Some(waiting) = self.waiting_mut() {
-            waiting.done = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
+            waiting.until_run = Some((counted, until));
             waiting.time_left = if is_absolute { 0 } else { left };
         }
         Err(result)

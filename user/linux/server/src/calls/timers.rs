@@ -30,7 +30,7 @@ impl<M: Machine> Caller<'_, M> {
         let (is_realtime, clock) = match clock as u32 {
             0 | 8 | 11 => (true, None),
             1 | 7 | 9 => (false, None),
-            // Clocks that time does not count for, and those of files.
+            // Clocks that have no timers, and those of files.
             4..=6 => return Err(Errno::EOPNOTSUPP),
             other if other.cast_signed() < 0 && other & 7 == 3 => return Err(Errno::EOPNOTSUPP),
             other if other.cast_signed() < 0 || matches!(other, 2 | 3) => (false, Some(self.running_clock(clock))),
@@ -80,7 +80,7 @@ impl<M: Machine> Caller<'_, M> {
         self.process.timers.get_mut(&(id as u32)).ok_or(Errno::EINVAL)
     }
 
-    /// Returns what the clock shows that a timer counts.
+    /// Returns the reading of a timer's clock.
     fn time_for(&mut self, id: u64) -> Result<Duration> {
         match self.signal_timer(id)?.clock {
             None => Ok(self.system.memory.hardware.monotonic()),

@@ -11,7 +11,7 @@ use crate::caller::{Caller, Result};
 use crate::capabilities::Capabilities;
 use crate::identity::{Identity, Ids, secure_bit};
 
-/// The most further groups of a process.
+/// The most supplementary groups of a process.
 const MOST_GROUPS: u64 = 65_536;
 /// Stands for no user or group.
 const NOBODY: u32 = u32::MAX;
@@ -36,7 +36,7 @@ mod operation {
     pub const CAP_AMBIENT: u64 = 47;
 }
 
-/// What `PR_CAP_AMBIENT` does.
+/// Operations of `PR_CAP_AMBIENT`.
 mod ambient {
     pub const IS_SET: u64 = 1;
     pub const RAISE: u64 = 2;
@@ -52,7 +52,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(0)
     }
 
-    /// Sets the groups, but for the further ones.
+    /// Sets the groups, except the supplementary ones.
     fn set_group(&mut self, group: Ids) -> Result {
         let new = Identity { group, ..self.identity().clone() };
         self.become_other(new);
@@ -122,13 +122,13 @@ impl<M: Machine> Caller<'_, M> {
         Ok(ids.files.into())
     }
 
-    /// Reads the real, the effective and the saved one of users or groups.
+    /// Reads the real, the effective and the saved ID, of users or of groups.
     pub fn read_ids(&mut self, ids: Ids, into: [u64; 3]) -> Result {
         let all = [ids.real, ids.effective, ids.saved];
         into.into_iter().zip(all).try_for_each(|(place, id)| self.write(place, &id.to_le_bytes())).map(|()| 0)
     }
 
-    /// Reads the further groups of the process; only their number, if there is room for none.
+    /// Reads the supplementary groups of the process; only their number, if there is room for none.
     pub fn getgroups(&mut self, room: u64, into: u64) -> Result {
         let groups = self.identity().groups.clone();
         let groups = groups.as_deref().unwrap_or_default();
@@ -144,7 +144,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(groups.len() as u64)
     }
 
-    /// Sets the further groups of the process.
+    /// Sets the supplementary groups of the process.
     pub fn setgroups(&mut self, count: u64, from: u64) -> Result {
         if !self.identity().has(capability::SETGID) {
             return Err(Errno::EPERM);
@@ -153,7 +153,7 @@ impl<M: Machine> Caller<'_, M> {
         if count > MOST_GROUPS {
             return Err(Errno::EINVAL);
         }
-        // The bytes, the numbers, and what stays.
+        // For the bytes, the numbers, and the copy that stays.
         self.system.memory.check_room(4 * count as usize * size_of::<u32>())?;
         let bytes = self.read(from, count as usize * 4)?;
         let mut groups: Vec<u32> = (0..count as usize).map(|index| u32_at(&bytes, index * 4)).collect();
@@ -165,7 +165,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(0)
     }
 
-    /// Controls what the process may do, if the operation is one for that.
+    /// Does an operation of `prctl` about what the process may do; nothing if it is another one.
     pub(super) fn control_power(&mut self, operation: u64, arguments: [u64; 4]) -> Option<Result> {
         let [argument, second, third, fourth] = arguments;
         let (identity, rest) = (self.identity(), second | third | fourth);
@@ -192,7 +192,7 @@ impl<M: Machine> Caller<'_, M> {
         })
     }
 
-    /// Lets capabilities stay when all users become others, or not.
+    /// Sets or clears the secure bit that keeps capabilities when user IDs change.
     fn keep_capabilities(&mut self, argument: u64) -> Result {
         if argument > 1 {
             return Err(Errno::EINVAL);
@@ -206,7 +206,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(0)
     }
 
-    /// Takes a capability from those that a program of the super-user gets.
+    /// Removes a capability from the bounding set.
     fn drop_bounding(&mut self, number: u64) -> Result {
         let identity = &mut self.process.thread_mut().identity;
         if !identity.has(capability::SETPCAP) {
@@ -219,7 +219,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(0)
     }
 
-    /// Sets the bits that say what follows from being the super-user.
+    /// Sets the secure bits.
     fn set_secure_bits(&mut self, bits: u64) -> Result {
         let identity = &mut self.process.thread_mut().identity;
         let locks = identity.secure_bits & secure_bit::LOCKS;
@@ -233,7 +233,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(0)
     }
 
-    /// Reads and sets the capabilities that every program gets.
+    /// Reads and sets the ambient capabilities.
     fn control_ambient(&mut self, what: u64, number: u64) -> Result {
         let identity = &mut self.process.thread_mut().identity;
         let is_refused = identity.is_secure(secure_bit::NO_AMBIENT_RAISE);

@@ -190,6 +190,10 @@ impl<M: Machine> Caller<'_, M> {
     fn process_file(&mut self, owner: Owner, thread: Option<u32>, entry: Entry) -> Result<Vec<u8>> {
         let viewer = self.viewer();
         let process = viewer.process(owner).ok_or(Errno::ESRCH)?;
+        if entry.is_private() {
+            // The process may have become another user's since the file was opened.
+            self.view().check_inspection(owner)?;
+        }
         match entry {
             Entry::Name => {
                 let mut name = trimmed(process.name_of(thread.unwrap_or(process.id))).to_vec();
@@ -216,7 +220,9 @@ impl<M: Machine> Caller<'_, M> {
             Entry::Stat => Ok(self.described(owner, thread)?.stat()),
             Entry::Sizes => Ok(self.described(owner, thread)?.statm()),
             Entry::Status => {
-                let groups = process.identity().groups.as_deref().map_or(0, <[u32]>::len);
+                let named = thread.and_then(|thread| process.thread_of(thread));
+                let identity = named.map_or_else(|| process.identity(), |thread| &thread.identity);
+                let groups = identity.groups.as_deref().map_or(0, <[u32]>::len);
                 self.system.memory.check_room(groups * KEPT_FOR_GROUP)?;
                 Ok(self.described(owner, thread)?.status())
             }

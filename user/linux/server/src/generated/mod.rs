@@ -77,7 +77,7 @@ impl What {
         let value = (number >> VALUE) as u32 & 0xf_ffff;
         let index = (number >> INDEX) as usize & 0x3f;
         Some(match number >> TAG {
-            0 => What::Fixed(index),
+            0 => What::Fixed(value as usize),
             1 => What::Process(owner),
             2 => What::Entry(owner, index),
             3 => What::Descriptor(owner, value),
@@ -90,7 +90,7 @@ impl What {
     /// Returns the node's name in the tree.
     pub fn node(self) -> NodeId {
         let (tag, owner, value, index) = match self {
-            What::Fixed(index) => (0, None, 0, index),
+            What::Fixed(index) => (0, None, index as u32, 0),
             What::Process(owner) => (1, Some(owner), 0, 0),
             What::Entry(owner, index) => (2, Some(owner), 0, index),
             What::Descriptor(owner, value) => (3, Some(owner), value, 0),

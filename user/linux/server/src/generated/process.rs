@@ -39,7 +39,7 @@ impl Entry {
         }
     }
 
-    /// Returns whether the file tells of the process's memory, and only to who may look into it.
+    /// Returns whether the file shows the process's memory, so that only those who may inspect the process can read it.
     pub const fn is_private(self) -> bool {
         matches!(self, Entry::Environment | Entry::Auxiliary | Entry::Maps | Entry::Uses | Entry::UseOfAll)
     }

@@ -107,6 +107,7 @@ impl<M: Machine> Caller<'_, M> {
             {
                 self.view().check_inspection(owner)
             }
+            Some(What::DescriptorFacts(owner, _)) => self.view().check_inspection(owner),
             _ => Ok(()),
         }
     }

@@ -109,7 +109,7 @@ impl<'a, M: Machine> View<'a, M> {
         Some(self.descriptions.find(descriptor.description))
     }
 
-    /// Checks that whoever looks may look into a process's memory.
+    /// Checks that the caller may inspect a process's memory.
     ///
     /// # Errors
     /// `EACCES`

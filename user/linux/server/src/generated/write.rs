@@ -1,5 +1,6 @@
 //! Generated files that can be written.
 
+use tench_linux_calls::numbers::capability;
 use tench_linux_files::{Errno, NodeId};
 
 use super::process::{ENTRIES, Entry};
@@ -49,13 +50,21 @@ impl<M: Machine> Caller<'_, M> {
         Ok(from.len())
     }
 
-    /// Records how much sooner or later than others a process is to be ended. Nothing depends on it.
+    /// Records how much sooner or later than others a process is to be ended if there is no memory.
     fn write_score(&mut self, owner: Owner, from: &[u8]) -> Result<usize> {
         let text = core::str::from_utf8(&from[..from.len().min(NUMBER)]).map_err(|_| Errno::EINVAL)?;
         let score = text.trim().parse().ok().filter(|score| SCORES.contains(score)).ok_or(Errno::EINVAL)?;
         self.viewer().process(owner).filter(|process| !process.has_ended()).ok_or(Errno::ESRCH)?;
+        let is_privileged = self.identity().has(capability::SYS_RESOURCE);
         let process = if owner.id == self.process.id { Some(&mut *self.process) } else { self.others.get(owner.id) };
-        process.ok_or(Errno::ESRCH)?.score_adjustment = score;
+        let process = process.ok_or(Errno::ESRCH)?;
+        if score < process.least_adjustment && !is_privileged {
+            return Err(Errno::EACCES);
+        }
+        process.score_adjustment = score;
+        if is_privileged {
+            process.least_adjustment = score;
+        }
         Ok(from.len())
     }
 }

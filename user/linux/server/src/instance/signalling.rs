@@ -8,7 +8,7 @@ use zerocopy::IntoBytes;
 
 use super::Instance;
 use super::ending::child_code;
-use crate::owners::Owner;
+use crate::owners::{Owned, Owner};
 use crate::process::{News, Process, Status};
 use crate::signals::frame::{self, Kept, Place};
 use crate::signals::{Action, Cause, Disposition, Info, action_flag, number};
@@ -39,24 +39,31 @@ impl<M: Machine> Instance<M> {
     /// Sends the signals of open files to their owners.
     pub(super) fn signal_owners(&mut self) {
         while let Some(file) = self.system.waiters.take_signalling() {
-            let owner = self.system.owners.get(&file).and_then(|owned| owned.owner);
+            let Some(Owned { owner: Some(owner), by: [real, effective], .. }) = self.system.owners.get(&file) else {
+                continue;
+            };
+            let (owner, real, effective) = (*owner, *real, *effective);
+            let may_signal = |process: &Process<M>| {
+                let user = process.identity().user;
+                effective == 0 || [real, effective].iter().any(|by| *by == user.real || *by == user.saved)
+            };
             let info = Info::from_system(number::IO);
             match owner {
-                None => {}
-                Some(Owner::Thread(id)) => {
+                Owner::Thread(id) => {
                     let process = self.processes.owner(id).and_then(|owner| self.processes.get(owner));
-                    if let Some(process) = process {
+                    if let Some(process) = process.filter(|process| may_signal(process)) {
                         let index = process.index_of(id).ok();
                         self.system.send_to(process, info, index);
                     }
                 }
-                Some(Owner::Process(id)) => {
-                    if let Some(process) = self.processes.get(id) {
+                Owner::Process(id) => {
+                    if let Some(process) = self.processes.get(id).filter(|process| may_signal(process)) {
                         self.system.send(process, info);
                     }
                 }
-                Some(Owner::Group(id)) => {
-                    for process in self.processes.iter_mut().filter(|process| process.group == id) {
+                Owner::Group(id) => {
+                    let members = self.processes.iter_mut().filter(|process| process.group == id);
+                    for process in members.filter(|process| may_signal(process)) {
                         self.system.send(process, info);
                     }
                 }
@@ -111,8 +118,10 @@ impl<M: Machine> Instance<M> {
             }
             Some(registers) => self.go_on(process, registers, Rest::Stopped),
             None if process.thread().state == State::Waits => {
-                self.system.waiters.make_ready(thread);
-                self.attend_waiting(process);
+                // What the thread has waited for may have come meanwhile, and comes before a signal.
+                self.processes.put(process);
+                self.make_again(thread);
+                self.attend_thread(thread);
             }
             None => self.processes.put(process),
         }
@@ -151,7 +160,13 @@ impl<M: Machine> Instance<M> {
     /// Tells a process how much time of its wait was left, if it wants to know.
     fn tell_time_left(&mut self, process: &Process<M>, waiting: &Waiting) {
         if let (Some(deadline), 1..) = (waiting.deadline, waiting.time_left) {
-            let left = deadline.saturating_sub(self.system.memory.hardware.monotonic());
+            let left = match waiting.until_run {
+                None => deadline.saturating_sub(self.system.memory.hardware.monotonic()),
+                Some((clock, until)) => {
+                    let reading = self.system.reading(clock, process, &self.processes);
+                    reading.map_or(Duration::ZERO, |reading| until.saturating_sub(reading))
+                }
+            };
             self.system.write(process.space, waiting.time_left, &crate::calls::time_record(left));
         }
     }

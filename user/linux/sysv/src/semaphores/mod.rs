@@ -15,12 +15,12 @@ use crate::table::{By, Entry, Found, Owner, Table, index_of};
 use crate::waits::Waits;
 use set::{MAX_VALUE, Obstacle, Semaphore, Waiting};
 
-/// What has become of operations.
+/// The outcome of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
-    /// They are done.
+    /// The operations are done.
     Now,
-    /// They are kept, and done later.
+    /// The operations are kept, and done later.
     Waits,
 }
 
@@ -166,7 +166,7 @@ impl Semaphores {
         }
     }
 
-    /// Undoes what a process wanted to be undone, which has ended.
+    /// Undoes what a process that has ended wanted to be undone.
     pub fn end_process(&mut self, by: &By<'_>) {
         while let Some((process, index)) = self.undoing.range((by.process, 0)..).next().copied()
             && process == by.process
@@ -277,7 +277,7 @@ impl Semaphores {
         Ok(())
     }
 
-    /// Ends a set. Who waits for it learns of that.
+    /// Removes a set. The operations that wait for it fail with `EIDRM`.
     ///
     /// # Errors
     /// `EINVAL` if it is not there, `EPERM` if it belongs to another.

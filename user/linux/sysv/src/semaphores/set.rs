@@ -8,7 +8,7 @@ use tench_linux_calls::{Errno, ipc};
 
 use crate::table::By;
 
-/// The highest value of a semaphore, and the furthest that one is undone.
+/// The highest value of a semaphore, and of what is undone.
 pub(crate) const MAX_VALUE: i32 = 32_767;
 
 /// A change of a semaphore, or a wait until it is zero.
@@ -16,7 +16,7 @@ pub(crate) const MAX_VALUE: i32 = 32_767;
 pub struct Operation {
     /// Index of the semaphore.
     pub number: u16,
-    /// What is added to its value. With 0, the operation waits until the value is 0.
+    /// The number that is added to the value. With 0, the operation waits until the value is 0.
     pub change: i16,
     /// Flags: `IPC_NOWAIT`, `SEM_UNDO`.
     pub flags: u16,
@@ -86,7 +86,7 @@ pub struct Set {
     pub changed: u64,
     /// In the order in which they came.
     pub(crate) waiting: VecDeque<Waiting>,
-    /// What is added to the values when a process ends.
+    /// Numbers that are added to the values when a process ends, by the process.
     pub(crate) undo: BTreeMap<u32, Box<[i16]>>,
 }
 
@@ -94,7 +94,7 @@ pub struct Set {
 pub(crate) enum Obstacle {
     /// The one with this index cannot be done now.
     Blocks(usize),
-    /// They never can.
+    /// The operations can never be done.
     Never(Errno),
 }
 
@@ -156,14 +156,14 @@ impl Set {
         }
     }
 
-    /// Does the next operations that wait and are not to any more, and takes them out: first one that changes nothing,
-    /// in the order in which they came. `from` is an index before which none of the others can be done.
+    /// Does the next waiting operations that can be done, and takes them out: those that change nothing before others,
+    /// each in the order in which they came. None of the others can be done before the index `from`.
     pub(crate) fn advance(&mut self, by: &By<'_>, from: &mut usize) -> Option<(u32, Result<(), Errno>)> {
         let looks = (0..self.waiting.len()).find_map(|index| Some((index, self.try_waiting(index, true)?)));
         let found = looks.or_else(|| (*from..self.waiting.len()).find_map(|i| Some((i, self.try_waiting(i, false)?))));
         let (index, result) = found?;
         let done = self.waiting.remove(index)?;
-        // What a decrement of one semaphore leaves, those before it could not use. All else may help them.
+        // If each thread waits with one operation, doing one cannot help those before it. Otherwise it may.
         let is_simple = done.operations.len() == 1 && self.waiting.iter().all(|other| other.operations.len() == 1);
         *from = if is_simple { index.max(*from) } else { 0 };
         if result.is_ok() {
@@ -172,7 +172,7 @@ impl Set {
         Some((done.thread, result))
     }
 
-    /// Tries operations that wait, if they only look, or if they do not. Returns how they are over.
+    /// Tries waiting operations, if they only look, or if they do not. Returns their result, if they are over.
     fn try_waiting(&mut self, index: usize, only_looks: bool) -> Option<Result<(), Errno>> {
         if self.waiting[index].only_looks() != only_looks {
             return None;
