@@ -63,7 +63,11 @@ int program(number count, char **arguments) {
     show("flags", send(handle, 0, 0, 1));
     show("no file", send(77, 0, 0, 0));
     show("no process", send(events, 0, 0, 0));
+    number directory = call(OPENAT, AT_FDCWD, (number) "/proc/self", RDONLY | DIRECTORY, 0, 0, 0);
+    show("by the directory in /proc", send(directory, 0, 0, 0));
+    show("by another directory", send(call(OPENAT, AT_FDCWD, (number) "/proc", RDONLY | DIRECTORY, 0, 0, 0), 0, 0, 0));
     int record[32] = {SIGTERM, 0, -1};
+    show("which is no handle to wait for", await(directory, record, EXITED));
     show("other signal", send(handle, SIGUSR1, record, 0));
     show("bad address", send(handle, SIGTERM, (void *)8, 0));
     show("has not ended", poll(handle, 1));

@@ -1,5 +1,5 @@
 # fsx.sh OPERATIONS SEED...: does so many random operations on a file for each seed, with and without mapped memory, and
-# prints what each run says at its end, and a checksum of what the operations were.
+# prints the last lines of each run's output, and checksums of the whole output and of the file.
 run() {
     echo "$1, seed $3:"
     /suite/fsx -v -v -f "/tmp/$1.toml" -N "$2" -S "$3" -P /tmp /tmp/file > /tmp/said 2>&1

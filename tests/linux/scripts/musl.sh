@@ -1,5 +1,5 @@
-# Programs with another C library, musl, and such that need none where they run: Debian's compiler builds them here, with
-# threads, signals, files, children and memory. All of them say the same.
+# Programs with another C library, musl, and statically linked ones: Debian's compiler builds them here. They use threads,
+# signals, files, children and memory, and all print the same.
 
 b=/bin/busybox
 for applet in cat cmp cut grep head mkdir rm sed; do eval "$applet() { $b $applet \"\$@\"; }"; done

@@ -18,7 +18,8 @@ naptime = 0.02
 entries = [["nobody", "nogroup"], ["tests", "tests"]]
 END
 NO_COLOR=1 /suite/pjdfstest -c /tmp/pjdfstest.toml -p /tmp/tree > /tmp/said 2>&1
-# Lines about why a test was left out or has failed begin with a tab; paths in them are random.
+# Lines about why a test was left out or has failed begin with a tab; paths in them are random. The order of the tests
+# depends on how the program was built.
 while read -r name result rest; do
     case $name in
         *::*) case $result in
@@ -26,4 +27,4 @@ while read -r name result rest; do
         esac ;;
         Summary:) echo "$name $result $rest" ;;
     esac
-done < /tmp/said
+done < /tmp/said | LC_ALL=C sort

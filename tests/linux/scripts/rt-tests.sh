@@ -1,5 +1,5 @@
-# Programs of rt-tests: they measure how late threads are that real-time policies run, and stress locks that lend
-# priorities. Whether each figure is there is compared, and not how large it is.
+# Programs of rt-tests: they measure the latency of threads with real-time policies, and stress priority-inheritance
+# locks. That each figure is there is compared, and not how large it is.
 
 b=/bin/busybox
 for applet in cat cut grep head ln mkdir rm sed sort tail timeout tr uniq; do eval "$applet() { $b $applet \"\$@\"; }"; done

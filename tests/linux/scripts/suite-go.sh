@@ -1,6 +1,6 @@
 # suite-go.sh SECONDS: runs each test of Go's packages that /suite/list names in a process of its own, in the directory
-# of its sources, and prints what it says. A test that takes longer is hung. With WHY set, what tests say that do not
-# pass is printed, too.
+# of its sources, and prints what it says. A test that takes longer is hung. With WHY set, the output of tests that
+# do not pass is printed, too.
 mkdir -p /dev/shm
 chmod 1777 /dev/shm
 printf '%s\n' 'root:x:0:0:root:/root:/bin/sh' 'nobody:x:65534:65534:nobody:/:/bin/sh' > /etc/passwd

@@ -1,6 +1,6 @@
 # Runs Python's own tests, one process for each file of them, and prints a line for each test with its result. Tests
 # for which a process dies or takes too long are named, and the next process goes on with those after them. Arguments
-# are the names of files or of single tests to run, in place of all; after `--why`, what tests say is printed, too.
+# are the names of files or of single tests to run, in place of all; after `--why`, their output is printed, too.
 
 import os
 import select
@@ -26,14 +26,14 @@ test_asyncio.test_threads test_asyncio.test_transports test_asyncio.test_tasks t
 """.split()
 # Seconds of the machine's time that one test may take.
 LIMIT = 120
-# Where a process says what ends how, and where what it prints goes.
+# The descriptor for a process's reports, the file for its output, and its working directory.
 REPORTS = 3
 SAID = "/tmp/said"
 WORK = "/tmp/work"
 
 
 class Reports(unittest.TestResult):
-    """Says of each test when it begins and how it ends."""
+    """Reports when each test begins and how it ends."""
 
     def __init__(self, order):
         super().__init__()
@@ -57,7 +57,7 @@ class Reports(unittest.TestResult):
 
     def record(self, test, outcome, why=""):
         if self.place(test) is None and outcome != "PASS":
-            # What prepares a class or a file: its tests are not run.
+            # The set-up of a class or a file has failed: its tests are not run.
             self.say("prepares", outcome)
         elif self.outcome in (None, "PASS", "SKIPPED"):
             self.outcome = outcome
