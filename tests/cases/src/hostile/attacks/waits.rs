@@ -48,8 +48,10 @@ const SECOND: u64 = 4;
 const GIVEN_UP: u64 = 100;
 /// Number of families that take all places in the channel they can get.
 const FAMILIES: usize = 3;
-/// More than the requests of one family and its waits.
-const MANY: u64 = 40;
+/// Number of refusals in a row after which a family has what it can get.
+const IN_A_ROW: u32 = 4;
+/// Fewer requests and waits are no attack. What attacks before this one have left takes some of them.
+const MANY: u64 = 24;
 /// Microseconds for which a reply or an effect is awaited.
 const PATIENCE: u64 = 1_000_000;
 /// Time in which a monitor finds waits that were given up.
@@ -61,10 +63,12 @@ fn monitor() -> Outcome<Monitor> {
     Ok(Monitor::at(said(Names::STANDARD.look_up(Monitor::NAME, empty()?))?))
 }
 
-/// Starts threads that wait for ever, until one is refused. Returns how many wait.
+/// Starts threads that wait for ever, until some are refused in a row: one may be refused only because of a request
+/// that is over soon. Returns how many wait.
 fn wait_until_refused(wait: impl Fn() -> bool + Copy + Send + 'static) -> Outcome<u64> {
     let is_refused: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-    for count in 0.. {
+    let (mut count, mut refusals) = (0, 0);
+    while refusals < IN_A_ROW {
         let waiting = move || {
             if !wait() {
                 is_refused.store(true, Ordering::SeqCst);
@@ -72,11 +76,13 @@ fn wait_until_refused(wait: impl Fn() -> bool + Copy + Send + 'static) -> Outcom
         };
         said(Builder::new().stack_size(STACK).spawn(waiting))?.detach();
         sleep(MOMENT);
-        if is_refused.load(Ordering::SeqCst) {
-            return Ok(count);
+        if is_refused.swap(false, Ordering::SeqCst) {
+            refusals += 1;
+        } else {
+            (count, refusals) = (count + 1, 0);
         }
     }
-    Ok(0)
+    Ok(count)
 }
 
 /// Waits for the end of a process of the other core, until that is refused. Returns how many threads wait.
