@@ -6,7 +6,7 @@
 //!                                      Queues      a queue: messages, who waits to send and to receive
 //! ```
 //!
-//! Nothing here waits, or knows memory, processes or signals. The caller has these tasks:
+//! This crate never waits, and knows no memory, processes or signals. The caller has these tasks:
 //!
 //! - It says [by whom](By) each operation is done: the user, for permissions, and the process, which is recorded.
 //! - A segment's contents have a type `C`, of which this crate only says when they end. The caller counts how often

@@ -82,7 +82,7 @@ pub enum Received {
     Waits,
 }
 
-/// Somebody who waits to send a message.
+/// A thread that waits to send a message.
 #[derive(Debug)]
 struct Sender {
     thread: u32,
@@ -90,7 +90,7 @@ struct Sender {
     message: Message,
 }
 
-/// Somebody who waits to receive a message.
+/// A thread that waits to receive a message.
 #[derive(Debug)]
 struct Receiver {
     thread: u32,
@@ -391,7 +391,7 @@ impl Queues {
     /// Checks queues, and that threads and queues know each other.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A sentence about the first invariant that does not hold.
     pub fn check(&self) -> Result<(), &'static str> {
         self.all.check()?;
         let mut kept = Vec::new();

@@ -37,9 +37,9 @@ pub struct Segment<C> {
 pub struct Change {
     /// How often it is attached now.
     pub attachments: u64,
-    /// Somebody has attached it.
+    /// A process has attached it since the last time.
     pub was_attached: bool,
-    /// Somebody has detached it.
+    /// A process has detached it since the last time.
     pub was_detached: bool,
 }
 
@@ -215,7 +215,7 @@ impl<C> Segments<C> {
     /// Checks that keys lead to segments, that their pages are counted, and that none is left that was to end.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A sentence about the first invariant that does not hold.
     pub fn check(&self) -> Result<(), &'static str> {
         self.all.check()?;
         if self.iter().map(|entry| pages(entry.value.size)).sum::<u64>() != self.pages {

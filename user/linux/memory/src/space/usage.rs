@@ -39,7 +39,7 @@ pub struct Resident {
 
 impl<H: Hardware> Space<H> {
     /// Returns whether the page at an address is in memory: one of the process's own, or of the object that is there.
-    /// Nothing if nothing is there.
+    /// Returns none if no area is at the address.
     pub fn is_present(&self, memory: &Memory<H>, address: u64) -> Option<bool> {
         let (start, area) = self.areas.at(address)?;
         let (base, index) = locate(address);

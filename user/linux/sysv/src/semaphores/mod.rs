@@ -344,7 +344,7 @@ impl Semaphores {
     /// Checks sets, and that threads, processes and sets know each other.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A sentence about the first invariant that does not hold.
     pub fn check(&self) -> Result<(), &'static str> {
         self.all.check()?;
         let (mut used, mut kept, mut undoing) = (0, Vec::new(), Vec::new());
