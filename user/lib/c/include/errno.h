@@ -26,6 +26,8 @@
 #define EOVERFLOW 75
 #define ENOTSUP 95
 #define ETIMEDOUT 110
+#define EOWNERDEAD 130
+#define ENOTRECOVERABLE 131
 
 int *tench_errno(void);
 #define errno (*tench_errno())

@@ -1,9 +1,10 @@
 /*
  * POSIX threads. Functions return 0 or an error number of <errno.h>.
  *
- * Locks are fair: whoever asks first gets first. Without contention they make no system call. They are for the threads of one
- * process: PTHREAD_PROCESS_SHARED is refused with ENOTSUP. Cancellation does not exist. Variables that are declared with
- * _Thread_local or __thread work; destructors and thread-local variables of the main thread end with the process.
+ * Locks are fair: whoever asks first gets first. Without contention they make no system call. Mutexes and condition variables in
+ * memory from <tench/shared.h> are for the threads of all processes that share it; PTHREAD_PROCESS_SHARED has no meaning beyond
+ * that. Read-write locks and barriers are for the threads of one process. Cancellation does not exist. Variables that are declared
+ * with _Thread_local or __thread work; destructors and thread-local variables of the main thread end with the process.
  */
 #ifndef PTHREAD_H
 #define PTHREAD_H
@@ -39,7 +40,12 @@ int pthread_attr_setdetachstate(pthread_attr_t *attributes, int detached);
 #define PTHREAD_PROCESS_PRIVATE 0
 #define PTHREAD_PROCESS_SHARED 1
 
-/* Mutexes. A normal one may be given up by another thread than took it; one that nobody holds is refused with EPERM. */
+/*
+ * Mutexes. A normal one may be given up by another thread than took it, unless processes share it; one that nobody holds is refused
+ * with EPERM. If a thread ends that holds a mutex which processes share, a robust one passes on: the next thread has it, and is told by
+ * EOWNERDEAD. It calls pthread_mutex_consistent before it gives the mutex up; otherwise nobody can have it any more (ENOTRECOVERABLE).
+ * One that is not robust stays held. A robust mutex elsewhere is refused with ENOTSUP.
+ */
 typedef struct {
     unsigned long words[8];
 } pthread_mutex_t;
@@ -51,6 +57,8 @@ typedef struct {
 #define PTHREAD_MUTEX_ERRORCHECK 1
 #define PTHREAD_MUTEX_RECURSIVE 2
 #define PTHREAD_MUTEX_DEFAULT PTHREAD_MUTEX_NORMAL
+#define PTHREAD_MUTEX_STALLED 0
+#define PTHREAD_MUTEX_ROBUST 1
 #define PTHREAD_MUTEX_INITIALIZER { { PTHREAD_MUTEX_NORMAL } }
 #define PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP { { PTHREAD_MUTEX_ERRORCHECK } }
 #define PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP { { PTHREAD_MUTEX_RECURSIVE } }
@@ -66,8 +74,12 @@ int pthread_mutexattr_destroy(pthread_mutexattr_t *attributes);
 int pthread_mutexattr_settype(pthread_mutexattr_t *attributes, int kind);
 int pthread_mutexattr_gettype(const pthread_mutexattr_t *attributes, int *kind);
 int pthread_mutexattr_setpshared(pthread_mutexattr_t *attributes, int shared);
+int pthread_mutexattr_getpshared(const pthread_mutexattr_t *attributes, int *shared);
+int pthread_mutexattr_setrobust(pthread_mutexattr_t *attributes, int robust);
+int pthread_mutexattr_getrobust(const pthread_mutexattr_t *attributes, int *robust);
+int pthread_mutex_consistent(pthread_mutex_t *mutex);
 
-/* Condition variables. */
+/* Condition variables. One that processes share waits with a mutex of the same memory, or fails with EINVAL. */
 typedef struct {
     unsigned long words[5];
 } pthread_cond_t;
@@ -87,6 +99,7 @@ int pthread_condattr_init(pthread_condattr_t *attributes);
 int pthread_condattr_destroy(pthread_condattr_t *attributes);
 int pthread_condattr_setclock(pthread_condattr_t *attributes, clockid_t clock);
 int pthread_condattr_setpshared(pthread_condattr_t *attributes, int shared);
+int pthread_condattr_getpshared(const pthread_condattr_t *attributes, int *shared);
 
 /* Read-write locks. A thread that reads must not ask to read once more: a writer may wait in between. */
 typedef struct {

@@ -1,5 +1,6 @@
-/* Semaphores of the threads of one process; sem_init with a second argument other than 0 fails with ENOTSUP. Waiters are
- * served in the order in which they came. Functions return 0, or -1 with the error in errno. */
+/* Semaphores of the threads of one process, or of all that share the memory in which it lies (<tench/shared.h>); sem_init's second
+ * argument has no meaning beyond that. Waiters are served in the order in which they came. Functions return 0, or -1 with the error
+ * in errno. */
 #ifndef SEMAPHORE_H
 #define SEMAPHORE_H
 

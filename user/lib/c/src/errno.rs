@@ -50,6 +50,10 @@ pub const EOVERFLOW: c_int = 75;
 pub const ENOTSUP: c_int = 95;
 /// The deadline has passed.
 pub const ETIMEDOUT: c_int = 110;
+/// The last owner of a lock has ended.
+pub const EOWNERDEAD: c_int = 130;
+/// An owner of the lock has ended, and what it protects was not made consistent.
+pub const ENOTRECOVERABLE: c_int = 131;
 
 /// Returns the address of the running thread's error number.
 #[cfg(target_os = "none")]

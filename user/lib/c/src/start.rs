@@ -4,9 +4,25 @@ use core::ffi::{c_char, c_int, c_uint};
 use core::ptr::null_mut;
 
 use tench::process;
+use tench::sync::OnceLock;
 use tench::time::{self, Duration};
 
 use crate::text::bytes;
+
+/// Function that is called at the end of a program that ends by itself.
+static AT_EXIT: OnceLock<fn()> = OnceLock::new();
+
+/// Has a function called at the end of a program that ends by itself. There can be one.
+pub fn at_exit(function: fn()) {
+    AT_EXIT.get_or_init(|| function);
+}
+
+/// Does what is to be done before the process ends.
+fn finish() {
+    if let Some(function) = AT_EXIT.get() {
+        function();
+    }
+}
 
 #[cfg(target_os = "none")]
 mod start {
@@ -84,7 +100,9 @@ mod start {
         // SAFETY: as above.
         unsafe { pointers.wrapping_add(count).write(core::ptr::null_mut()) };
         // SAFETY: the program has a `main` of this type; the pointers stay valid until it ends.
-        unsafe { main(count as c_int, pointers) }
+        let code = unsafe { main(count as c_int, pointers) };
+        super::finish();
+        code
     }
 }
 
@@ -108,6 +126,7 @@ unsafe extern "C" fn getenv(name: *const c_char) -> *mut c_char {
 /// Ends the process.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn exit(code: c_int) -> ! {
+    finish();
     process::exit(code)
 }
 

@@ -134,6 +134,30 @@ fn the_lock_of_a_member_that_ends_passes_on() {
 }
 
 #[test]
+fn the_lock_of_a_member_that_ended_is_taken_over_once() {
+    check(3, || {
+        let shared = members(3, 0, true, |member| {
+            let lock = &member.shared.lock;
+            if member.me.get() == 2 {
+                if lock.try_lock(member).is_ok() {
+                    member.shared.dead[2].store(true, SeqCst);
+                }
+                return;
+            }
+            match lock.try_lock(member).or_else(|_| lock.take_over(member)) {
+                Ok(taken) => {
+                    assert!(taken == Taken::InOrder || member.shared.dead[2].load(SeqCst));
+                    member.shared.data.increment();
+                    lock.unlock(member).unwrap();
+                }
+                Err(error) => assert_eq!(error, Error::Busy),
+            }
+        });
+        assert!(shared.lock.owner().is_none_or(|owner| owner == 2));
+    });
+}
+
+#[test]
 fn a_member_that_ends_while_it_waits_is_passed_over() {
     check(2, || {
         let shared = members(2, 0, true, |member| {

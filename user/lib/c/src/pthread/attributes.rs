@@ -17,12 +17,49 @@ pub struct ThreadAttributes {
     pub detached: c_uint,
 }
 
+/// Kind of a mutex that checks for errors; a normal one is 0.
+pub const ERROR_CHECK: c_int = 1;
+/// A mutex that its owner can take again.
+pub const RECURSIVE: c_int = 2;
+/// Bit of a mutex that tells when its owner has died.
+pub const ROBUST: c_int = 0x10;
+/// Bit of an object for the threads of several processes. It decides nothing: an object in memory that processes share
+/// is for all of them, and no other can be.
+const SHARED: c_int = 0x20;
+
 /// Attributes of another object.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Attributes {
-    /// Kind of a mutex, or clock of a condition.
+    /// Kind of a mutex, with the bits [`ROBUST`] and [`SHARED`].
     pub kind: c_int,
+}
+
+impl Attributes {
+    /// Sets or clears a bit, as a number says that must be 0 or 1.
+    fn set_bit(&mut self, bit: c_int, set: c_int) -> c_int {
+        let good = (0..=1).contains(&set);
+        if good {
+            self.kind = self.kind & !bit | (bit * set);
+        }
+        done_or(good, EINVAL)
+    }
+
+    const fn has(&self, bit: c_int) -> bool {
+        self.kind & bit != 0
+    }
+
+    fn set_kind(&mut self, kind: c_int) -> c_int {
+        let good = (0..=RECURSIVE).contains(&kind);
+        if good {
+            self.kind = self.kind & (ROBUST | SHARED) | kind;
+        }
+        done_or(good, EINVAL)
+    }
+
+    const fn kind(&self) -> c_int {
+        self.kind & !(ROBUST | SHARED)
+    }
 }
 
 /// Functions that initialise and destroy an attributes object.
@@ -55,8 +92,42 @@ lifetimes! {
     Attributes pthread_barrierattr_init pthread_barrierattr_destroy;
 }
 
-/// Functions for the sharing of an object: only between the threads of the process.
-macro_rules! sharing {
+/// Functions that set and return a bit of the attributes.
+macro_rules! bits {
+    ($($bit:ident $set:ident $get:ident $what:literal;)*) => { $(
+        #[doc = concat!("Sets ", $what, ": 0 or 1.")]
+        ///
+        /// # Safety
+        /// `attributes` must point to some.
+        #[cfg_attr(target_os = "none", unsafe(no_mangle))]
+        unsafe extern "C" fn $set(attributes: *mut Attributes, set: c_int) -> c_int {
+            // SAFETY: the caller guarantees it.
+            unsafe { &mut *attributes }.set_bit($bit, set)
+        }
+
+        #[doc = concat!("Stores ", $what, " in `set`.")]
+        ///
+        /// # Safety
+        /// `attributes` must point to some, and `set` to memory for a number.
+        #[cfg_attr(target_os = "none", unsafe(no_mangle))]
+        unsafe extern "C" fn $get(attributes: *const Attributes, set: *mut c_int) -> c_int {
+            // SAFETY: the caller guarantees it.
+            let found = unsafe { &*attributes }.has($bit);
+            // SAFETY: as above.
+            unsafe { *set = found.into() };
+            0
+        }
+    )* };
+}
+
+bits! {
+    SHARED pthread_mutexattr_setpshared pthread_mutexattr_getpshared "whether a mutex is for several processes";
+    SHARED pthread_condattr_setpshared pthread_condattr_getpshared "whether a condition is for several processes";
+    ROBUST pthread_mutexattr_setrobust pthread_mutexattr_getrobust "whether a mutex tells when its owner has died";
+}
+
+/// Functions for the sharing of objects that are for the threads of one process only.
+macro_rules! unshared {
     ($($set:ident)*) => { $(
         /// Sets the sharing, which must be 0: between the threads of the process.
         #[cfg_attr(target_os = "none", unsafe(no_mangle))]
@@ -70,9 +141,8 @@ macro_rules! sharing {
     )* };
 }
 
-sharing! {
-    pthread_mutexattr_setpshared pthread_condattr_setpshared pthread_rwlockattr_setpshared
-    pthread_barrierattr_setpshared
+unshared! {
+    pthread_rwlockattr_setpshared pthread_barrierattr_setpshared
 }
 
 /// Sets the size of the stack in bytes.
@@ -108,12 +178,8 @@ unsafe extern "C" fn pthread_attr_setdetachstate(attributes: *mut ThreadAttribut
 /// `attributes` must point to some.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutexattr_settype(attributes: *mut Attributes, kind: c_int) -> c_int {
-    let good = (0..=2).contains(&kind);
-    if good {
-        // SAFETY: the caller guarantees it.
-        unsafe { (*attributes).kind = kind };
-    }
-    done_or(good, EINVAL)
+    // SAFETY: the caller guarantees it.
+    unsafe { &mut *attributes }.set_kind(kind)
 }
 
 /// Stores the kind of a mutex in `kind`.
@@ -123,7 +189,7 @@ unsafe extern "C" fn pthread_mutexattr_settype(attributes: *mut Attributes, kind
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutexattr_gettype(attributes: *const Attributes, kind: *mut c_int) -> c_int {
     // SAFETY: the caller guarantees it.
-    let found = unsafe { (*attributes).kind };
+    let found = unsafe { &*attributes }.kind();
     // SAFETY: as above.
     unsafe { *kind = found };
     0
@@ -133,4 +199,19 @@ unsafe extern "C" fn pthread_mutexattr_gettype(attributes: *const Attributes, ki
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn pthread_condattr_setclock(_attributes: *mut Attributes, clock: c_int) -> c_int {
     done_or((0..=1).contains(&clock), EINVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_do_not_disturb_each_other() {
+        let mut attributes = Attributes::default();
+        assert_eq!((attributes.set_bit(ROBUST, 1), attributes.set_bit(SHARED, 1)), (0, 0));
+        assert_eq!((attributes.set_kind(RECURSIVE), attributes.set_kind(ROBUST)), (0, EINVAL));
+        assert_eq!((attributes.set_bit(ROBUST, 2), attributes.set_bit(SHARED, 0)), (EINVAL, 0));
+        assert_eq!((attributes.kind(), attributes.has(ROBUST), attributes.has(SHARED)), (RECURSIVE, true, false));
+        assert_eq!(pthread_rwlockattr_setpshared(&raw mut attributes, 1), ENOTSUP);
+    }
 }

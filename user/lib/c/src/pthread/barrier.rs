@@ -5,7 +5,8 @@ use core::ffi::{c_int, c_uint};
 use tench::sync::RawBarrier;
 
 use super::attributes::Attributes;
-use crate::errno::{EBUSY, EINVAL, done_or};
+use crate::errno::{EBUSY, EINVAL, ENOTSUP, done_or};
+use crate::shared::region;
 
 /// Result of one of the threads that pass a barrier.
 const SERIAL_THREAD: c_int = -1;
@@ -18,7 +19,7 @@ pub struct Barrier {
 
 const _: () = assert!(size_of::<Barrier>() == 48);
 
-/// Makes a barrier for `count` threads.
+/// Makes a barrier for `count` threads. Returns `ENOTSUP` in memory that processes share.
 ///
 /// # Safety
 /// `barrier` must point to memory for one.
@@ -28,6 +29,9 @@ unsafe extern "C" fn pthread_barrier_init(
     _attributes: *const Attributes,
     count: c_uint,
 ) -> c_int {
+    if region(barrier).is_some() {
+        return ENOTSUP;
+    }
     if count > 0 {
         // SAFETY: the caller guarantees it.
         unsafe { barrier.write(Barrier { raw: RawBarrier::new(count as usize) }) };

@@ -3,10 +3,13 @@
 use core::ffi::c_int;
 
 use tench::sync::RawCondition;
+use tench::sync::shared::SharedCondition;
 
 use super::attributes::Attributes;
 use super::mutex::Mutex;
-use crate::errno::{EBUSY, ETIMEDOUT, done_or};
+use super::shared::SharedMutex;
+use crate::errno::{EBUSY, EINVAL, ETIMEDOUT, done_or};
+use crate::shared::region;
 use crate::time::{TimeSpec, deadline};
 
 /// A condition variable.
@@ -15,7 +18,7 @@ pub struct Condition {
     raw: RawCondition,
 }
 
-const _: () = assert!(size_of::<Condition>() == 40);
+const _: () = assert!(size_of::<Condition>() == 40 && size_of::<SharedCondition>() <= 40);
 
 impl Condition {
     fn wait(&self, mutex: &Mutex, deadline: Option<u64>) -> c_int {
@@ -30,14 +33,68 @@ impl Condition {
     }
 }
 
+/// Waits at a condition that is this process's or shared, as its mutex must be, at most until a deadline if there is
+/// one.
+///
+/// # Safety
+/// Both must point to valid objects.
+unsafe fn wait(condition: *const Condition, mutex: *const Mutex, deadline: Option<u64>) -> c_int {
+    match (region(condition), region(mutex)) {
+        (None, None) => {
+            // SAFETY: the caller guarantees it.
+            let mutex = unsafe { &*mutex };
+            // SAFETY: as above.
+            unsafe { &*condition }.wait(mutex, deadline)
+        }
+        (Some(region), _) if region.contains(mutex) => {
+            // SAFETY: as above, and in shared memory a mutex is one of this type.
+            let mutex = unsafe { &*mutex.cast::<SharedMutex>() };
+            // SAFETY: the same holds for a condition.
+            let condition = unsafe { &*condition.cast::<SharedCondition>() };
+            let waited = region.with(|member, held| mutex.wait(condition, member, held, deadline));
+            waited.unwrap_or_else(|error| error)
+        }
+        _ => EINVAL,
+    }
+}
+
+/// Wakes threads that wait at a condition, all or the one that has waited longest.
+///
+/// # Safety
+/// `condition` must point to one.
+unsafe fn notify(condition: *const Condition, all: bool) -> c_int {
+    let Some(region) = region(condition) else {
+        // SAFETY: the caller guarantees it.
+        let raw = &unsafe { &*condition }.raw;
+        if all {
+            raw.notify_all()
+        } else {
+            raw.notify_one()
+        };
+        return 0;
+    };
+    // SAFETY: as above, and in shared memory a condition is one of this type.
+    let condition = unsafe { &*condition.cast::<SharedCondition>() };
+    let notified = region.with(|member, _| match all {
+        true => condition.notify_all(member),
+        false => condition.notify_one(member),
+    });
+    notified.err().unwrap_or(0)
+}
+
 /// Makes a condition variable.
 ///
 /// # Safety
 /// `condition` must point to memory for one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_init(condition: *mut Condition, _attributes: *const Attributes) -> c_int {
-    // SAFETY: the caller guarantees it.
-    unsafe { condition.write(Condition { raw: RawCondition::new() }) };
+    if region(condition).is_some() {
+        // SAFETY: the caller guarantees it; one of this type is not larger.
+        unsafe { condition.cast::<SharedCondition>().write(SharedCondition::new()) };
+    } else {
+        // SAFETY: the caller guarantees it.
+        unsafe { condition.write(Condition { raw: RawCondition::new() }) };
+    }
     0
 }
 
@@ -47,20 +104,24 @@ unsafe extern "C" fn pthread_cond_init(condition: *mut Condition, _attributes: *
 /// `condition` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_destroy(condition: *const Condition) -> c_int {
-    // SAFETY: the caller guarantees it.
-    done_or(unsafe { &*condition }.raw.check_invariants() == 0, EBUSY)
+    let waiting = match region(condition) {
+        // SAFETY: the caller guarantees it.
+        None => unsafe { &*condition }.raw.check_invariants(),
+        // SAFETY: as above, and in shared memory a condition is one of this type.
+        Some(_) => unsafe { &*condition.cast::<SharedCondition>() }.waiting() as usize,
+    };
+    done_or(waiting == 0, EBUSY)
 }
 
-/// Releases the mutex, waits, and takes it again. Returns `EPERM` if the caller does not hold it.
+/// Releases the mutex, waits, and takes it again. Returns `EPERM` if the caller does not hold it, and `EINVAL` if it
+/// lies in other shared memory than the condition.
 ///
 /// # Safety
 /// Both must point to valid objects.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_wait(condition: *const Condition, mutex: *const Mutex) -> c_int {
     // SAFETY: the caller guarantees it.
-    let mutex = unsafe { &*mutex };
-    // SAFETY: as above.
-    unsafe { &*condition }.wait(mutex, None)
+    unsafe { wait(condition, mutex, None) }
 }
 
 /// As `pthread_cond_wait`, with a deadline, at which it returns `ETIMEDOUT`.
@@ -74,12 +135,11 @@ unsafe extern "C" fn pthread_cond_timedwait(
     time: *const TimeSpec,
 ) -> c_int {
     // SAFETY: the caller guarantees it.
-    let time = unsafe { deadline(time) };
-    // SAFETY: as above.
-    let condition = unsafe { &*condition };
-    // SAFETY: as above.
-    let mutex = unsafe { &*mutex };
-    time.map_or_else(|error| error, |deadline| condition.wait(mutex, Some(deadline)))
+    match unsafe { deadline(time) } {
+        // SAFETY: as above.
+        Ok(deadline) => unsafe { wait(condition, mutex, Some(deadline)) },
+        Err(error) => error,
+    }
 }
 
 /// Wakes the thread that has waited longest.
@@ -89,8 +149,7 @@ unsafe extern "C" fn pthread_cond_timedwait(
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_signal(condition: *const Condition) -> c_int {
     // SAFETY: the caller guarantees it.
-    unsafe { &*condition }.raw.notify_one();
-    0
+    unsafe { notify(condition, false) }
 }
 
 /// Wakes all threads that wait.
@@ -100,6 +159,5 @@ unsafe extern "C" fn pthread_cond_signal(condition: *const Condition) -> c_int {
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_broadcast(condition: *const Condition) -> c_int {
     // SAFETY: the caller guarantees it.
-    unsafe { &*condition }.raw.notify_all();
-    0
+    unsafe { notify(condition, true) }
 }

@@ -14,6 +14,7 @@ mod keys;
 mod mutex;
 mod once;
 mod read_write;
+mod shared;
 mod thread;
 
 /// Returns the number of the running thread, never 0.

@@ -5,15 +5,17 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use tench::sync::RawReadWrite;
+use tench::sync::shared::Member;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, ERROR_CHECK, RECURSIVE, ROBUST};
 use super::me;
-use crate::errno::{EAGAIN, EBUSY, EDEADLK, EPERM, ETIMEDOUT};
+use super::shared::SharedMutex;
+use crate::errno::{EAGAIN, EBUSY, EDEADLK, EINVAL, ENOTSUP, EPERM, ETIMEDOUT};
+use crate::shared::region;
 use crate::time::{TimeSpec, deadline};
 
-/// Kinds of mutexes; all others check for errors.
+/// Kind of a mutex that checks nothing.
 const NORMAL: c_int = 0;
-const RECURSIVE: c_int = 2;
 
 /// A mutex: a read-write lock held for writing, because that supports deadlines.
 #[repr(C)]
@@ -117,14 +119,53 @@ impl Mutex {
     }
 }
 
-/// Makes a mutex.
+/// Runs one of two functions on a mutex: `own` if it is this process's, and `shared`, also with the running thread and
+/// the number of locks that it holds, if it lies in memory that processes share.
+///
+/// # Safety
+/// `mutex` must point to one.
+unsafe fn on(
+    mutex: *const Mutex,
+    own: impl FnOnce(&Mutex) -> c_int,
+    shared: impl FnOnce(&SharedMutex, &Member<'static>, &Cell<usize>) -> c_int,
+) -> c_int {
+    match region(mutex) {
+        // SAFETY: the caller guarantees it.
+        None => own(unsafe { &*mutex }),
+        Some(region) => {
+            // SAFETY: the caller guarantees it, and in shared memory a mutex is one of this type.
+            let mutex = unsafe { &*mutex.cast::<SharedMutex>() };
+            region.with(|member, held| shared(mutex, member, held)).unwrap_or_else(|error| error)
+        }
+    }
+}
+
+/// Takes a mutex, after waiting if necessary, at most until a deadline if there is one.
+///
+/// # Safety
+/// `mutex` must point to one.
+unsafe fn lock(mutex: *const Mutex, deadline: Option<u64>) -> c_int {
+    // SAFETY: the caller guarantees it.
+    unsafe { on(mutex, |mutex| mutex.lock(deadline), |mutex, member, held| mutex.lock(member, held, deadline)) }
+}
+
+/// Makes a mutex. Returns `ENOTSUP` if it is to be robust and does not lie in memory that processes share.
 ///
 /// # Safety
 /// `mutex` must point to memory for one; `attributes` must be null or point to some.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_init(mutex: *mut Mutex, attributes: *const Attributes) -> c_int {
     // SAFETY: the caller guarantees it.
-    let kind = unsafe { attributes.as_ref() }.map_or(NORMAL, |attributes| attributes.kind);
+    let kind = unsafe { attributes.as_ref() }
+        .map_or(NORMAL, |attributes| attributes.kind & (ERROR_CHECK | RECURSIVE | ROBUST));
+    if region(mutex).is_some() {
+        // SAFETY: as above; a mutex of this type is not larger.
+        unsafe { mutex.cast::<SharedMutex>().write(SharedMutex::new(kind)) };
+        return 0;
+    }
+    if kind & ROBUST != 0 {
+        return ENOTSUP;
+    }
     // SAFETY: as above.
     unsafe { mutex.write(Mutex::new(kind)) };
     0
@@ -136,31 +177,38 @@ unsafe extern "C" fn pthread_mutex_init(mutex: *mut Mutex, attributes: *const At
 /// `mutex` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut Mutex) -> c_int {
-    // SAFETY: the caller guarantees it.
-    if unsafe { &*mutex }.owner.load(Ordering::Relaxed) == 0 { 0 } else { EBUSY }
+    let is_held = match region(mutex) {
+        // SAFETY: the caller guarantees it.
+        None => unsafe { &*mutex }.owner.load(Ordering::Relaxed) != 0,
+        // SAFETY: as above.
+        Some(_) => unsafe { &*mutex.cast::<SharedMutex>() }.is_held(),
+    };
+    if is_held { EBUSY } else { 0 }
 }
 
-/// Takes a mutex. Returns `EDEADLK` if it checks for errors and the caller holds it.
+/// Takes a mutex. Returns `EDEADLK` if it checks for errors and the caller holds it. Of one that processes share,
+/// `EOWNERDEAD`: its owner has died, and the caller holds it now; `ENOTRECOVERABLE`; `EAGAIN`: the thread cannot be one
+/// of those that use the memory.
 ///
 /// # Safety
 /// `mutex` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_lock(mutex: *const Mutex) -> c_int {
     // SAFETY: the caller guarantees it.
-    unsafe { &*mutex }.lock(None)
+    unsafe { lock(mutex, None) }
 }
 
-/// Takes a mutex without waiting, or returns `EBUSY`.
+/// Takes a mutex without waiting, or returns `EBUSY`, or an error as `pthread_mutex_lock` does.
 ///
 /// # Safety
 /// `mutex` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_trylock(mutex: *const Mutex) -> c_int {
     // SAFETY: the caller guarantees it.
-    unsafe { &*mutex }.try_lock()
+    unsafe { on(mutex, Mutex::try_lock, |mutex, member, held| mutex.try_lock(member, held)) }
 }
 
-/// Takes a mutex, or returns `ETIMEDOUT` at a deadline.
+/// Takes a mutex, or returns `ETIMEDOUT` at a deadline, or an error as `pthread_mutex_lock` does.
 ///
 /// # Safety
 /// `mutex` must point to one, and `time` to a time.
@@ -169,26 +217,36 @@ unsafe extern "C" fn pthread_mutex_timedlock(mutex: *const Mutex, time: *const T
     // SAFETY: the caller guarantees it.
     match unsafe { deadline(time) } {
         // SAFETY: as above.
-        Ok(deadline) => unsafe { &*mutex }.lock(Some(deadline)),
+        Ok(deadline) => unsafe { lock(mutex, Some(deadline)) },
         Err(error) => error,
     }
 }
 
-/// Releases a mutex. Returns `EPERM` if it is not held or, unless it is normal, the caller does not hold it.
+/// Releases a mutex. Returns `EPERM` if it is not held or, unless it is a normal one of this process, the caller does
+/// not hold it.
 ///
 /// # Safety
 /// `mutex` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_unlock(mutex: *const Mutex) -> c_int {
     // SAFETY: the caller guarantees it.
-    unsafe { &*mutex }.unlock()
+    unsafe { on(mutex, Mutex::unlock, |mutex, member, held| mutex.unlock(member, held)) }
+}
+
+/// Says that what a mutex protects is consistent, after its owner has died. Returns `EINVAL` if the caller was not told
+/// of that by `EOWNERDEAD`, or does not hold it any more.
+///
+/// # Safety
+/// `mutex` must point to one.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+unsafe extern "C" fn pthread_mutex_consistent(mutex: *const Mutex) -> c_int {
+    // SAFETY: the caller guarantees it.
+    unsafe { on(mutex, |_| EINVAL, |mutex, member, _| mutex.make_consistent(member)) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const ERROR_CHECK: c_int = 1;
 
     #[test]
     fn kinds_differ_when_a_mutex_is_taken_again() {

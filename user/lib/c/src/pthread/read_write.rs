@@ -7,7 +7,8 @@ use tench::sync::RawReadWrite;
 
 use super::attributes::Attributes;
 use super::me;
-use crate::errno::{EBUSY, EDEADLK, EPERM, ETIMEDOUT, done_or};
+use crate::errno::{EBUSY, EDEADLK, ENOTSUP, EPERM, ETIMEDOUT, done_or};
+use crate::shared::region;
 use crate::time::{TimeSpec, deadline};
 
 /// A read-write lock.
@@ -70,12 +71,15 @@ impl ReadWrite {
     }
 }
 
-/// Makes a lock.
+/// Makes a lock. Returns `ENOTSUP` in memory that processes share.
 ///
 /// # Safety
 /// `lock` must point to memory for one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_rwlock_init(lock: *mut ReadWrite, _attributes: *const Attributes) -> c_int {
+    if region(lock).is_some() {
+        return ENOTSUP;
+    }
     // SAFETY: the caller guarantees it.
     unsafe { lock.write(ReadWrite::new()) };
     0

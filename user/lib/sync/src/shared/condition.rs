@@ -1,6 +1,6 @@
 //! Condition variables shared by several processes.
 
-use core::sync::atomic::Ordering::SeqCst;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::{Crowd, Error, Gate, Lock, Slept, Taken};
 use crate::platform::Word;
@@ -39,6 +39,11 @@ impl<W: Word> Condition<W> {
         }
         let notified = in_time || !self.gate.remove(crowd.me());
         Ok((lock.lock(crowd, None)?, notified))
+    }
+
+    /// Returns the number of waiting members.
+    pub fn waiting(&self) -> u32 {
+        self.gate.waiting.load(Relaxed).count_ones()
     }
 
     /// Wakes the member that has waited longest.

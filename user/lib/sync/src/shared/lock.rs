@@ -79,6 +79,12 @@ impl<W: Word> Lock<W> {
         }
     }
 
+    /// Takes the lock from an owner that has ended, without waiting, if no member waits.
+    /// Errors: `Busy`.
+    pub fn take_over(&self, crowd: &impl Crowd<Word = W>) -> Result<Taken, Error> {
+        if self.gate.is_empty() { self.take(crowd, true).ok_or(Error::Busy) } else { Err(Error::Busy) }
+    }
+
     fn is_free(&self) -> bool {
         self.owner.load(SeqCst) == 0
     }

@@ -26,6 +26,11 @@ impl<W: Word> Permits<W> {
         self.free.load(Relaxed)
     }
 
+    /// Returns the number of waiting members.
+    pub fn waiting(&self) -> u32 {
+        self.gate.waiting.load(Relaxed).count_ones()
+    }
+
     /// Sets the number of permits, before any is used.
     pub fn reset(&self, permits: usize) {
         self.free.store(permits, SeqCst);

@@ -123,6 +123,12 @@ impl Group {
         (self.window.size() - CELLS) / CELL
     }
 
+    /// Returns the addresses of the cells, one behind the other, for objects of other sizes.
+    pub const fn memory(&self) -> core::ops::Range<usize> {
+        let start = self.window.address() + CELLS;
+        start..start + self.cells() * CELL
+    }
+
     /// Returns the address of a cell. Panics if there is none with this index.
     fn cell(&self, index: usize) -> usize {
         assert!(index < self.cells(), "a group of {} cells has no cell {index}", self.cells());
@@ -167,7 +173,7 @@ impl Group {
             // The notification was that of a former member, which has left or ended.
             give_up(CapAddress(slot));
         }
-        Ok(Member { group: self, number: number as usize, notification })
+        Ok(Member { group: self, number: number as usize, notification, is_abandoned: false })
     }
 
     /// Returns a member's notification, if this process has it.
@@ -237,6 +243,7 @@ pub struct Member<'g> {
     group: &'g Group,
     number: usize,
     notification: Made<Notification>,
+    is_abandoned: bool,
 }
 
 impl Member<'_> {
@@ -244,12 +251,21 @@ impl Member<'_> {
     pub const fn number(&self) -> usize {
         self.number
     }
+
+    /// Ends the membership as the end of the process would: the locks that the member holds pass on as
+    /// [`Taken::OwnerDied`](super::Taken), and nobody else gets its number.
+    pub fn abandon(mut self) {
+        self.is_abandoned = true;
+    }
 }
 
 impl Drop for Member<'_> {
     fn drop(&mut self) {
         if let Some(known) = self.group.known.get(self.number) {
             known.store(0, Ordering::Release);
+        }
+        if self.is_abandoned {
+            return;
         }
         // If the group's process has ended, there is nobody to tell.
         let _ = GroupClient::at(self.group.endpoint).leave(self.number as u64);

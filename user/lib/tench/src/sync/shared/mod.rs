@@ -29,7 +29,7 @@ use core::time::Duration;
 
 pub use group::{Group, GroupError, Member};
 pub use protocol::{Error as JoinError, GroupClient};
-pub use tench_sync::shared::{Error, MEMBERS, Taken};
+pub use tench_sync::shared::{Crowd, Error, MEMBERS, Slept, Table, Taken};
 
 /// A lock in a frame.
 pub type SharedLock = tench_sync::shared::Lock<AtomicUsize>;
