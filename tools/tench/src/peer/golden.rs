@@ -68,6 +68,9 @@ pub struct Script {
     /// How slow the machine is: an instruction takes two to the power of this many nanoseconds.
     #[serde(default)]
     pub shift: u8,
+    /// Set if the personality does not report which system calls it lacks, because the programs make all that exist.
+    #[serde(default)]
+    quiet: bool,
 }
 
 impl Script {
@@ -107,6 +110,14 @@ impl Subject {
         match self {
             Subject::Program(_) => 0,
             Subject::Script(script) => script.shift,
+        }
+    }
+
+    /// Returns the options of `linux` with which it runs on Tench, each with a space behind it.
+    pub fn options(&self) -> &'static str {
+        match self {
+            Subject::Script(Script { quiet: true, .. }) => "--quiet ",
+            _ => "",
         }
     }
 
