@@ -123,8 +123,7 @@ impl Subject {
 
     /// Returns how long to wait for it on either side, if that is longer than for others.
     pub fn patience(&self) -> Option<Patience> {
-        self.name()
-            .starts_with(SUITE)
+        (self.is_long() || self.name().starts_with(SUITE))
             .then_some(Patience { silence: Duration::from_secs(900), total: Duration::from_secs(4 * 3600) })
     }
 

@@ -39,9 +39,18 @@ impl Entry {
         }
     }
 
-    /// Returns whether the file shows the process's memory, so that only those who may inspect the process can read it.
+    /// Returns whether the file shows the process's memory or files, so that only those who may inspect the process can
+    /// read it, whatever its permissions say.
     pub const fn is_private(self) -> bool {
-        matches!(self, Entry::Environment | Entry::Auxiliary | Entry::Maps | Entry::Uses | Entry::UseOfAll)
+        matches!(
+            self,
+            Entry::Environment
+                | Entry::Auxiliary
+                | Entry::Maps
+                | Entry::Uses
+                | Entry::UseOfAll
+                | Entry::DescriptorFacts
+        )
     }
 
     /// Returns whether directories of threads have it, too.

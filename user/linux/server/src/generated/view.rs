@@ -249,6 +249,9 @@ impl<M: Machine> Generated for View<'_, M> {
                         user == who.user
                     })
             }
+            Some(What::Entry(owner, index)) if ENTRIES[index].entry == Entry::DescriptorFacts => {
+                self.check_inspection(owner).is_ok()
+            }
             _ => true,
         }
     }
