@@ -2,84 +2,20 @@
    is the argument. The machine must count instructions as nanoseconds, so that its counter counts them. What the system
    does not have is named in a note. */
 
-#include "system.h"
+#include "measure.h"
 
-enum { ENOSYS = 38, PAGE = 4096, PAGES = 1024, NO_LARGE_PAGES = 15 };
 enum { SIGINFO = 4 };
 /* Where the interrupted program counter is in what a signal's handler gets as its third argument. */
 enum { PROGRAM_COUNTER = 440 };
 
-static uint64_t now(void) {
-    uint64_t value;
-    __asm__ volatile("isb\n mrs %0, cntvct_el0" : "=r"(value)::"memory");
-    return value;
-}
-
-static uint64_t instructions_per_tick(void) {
-    uint64_t frequency;
-    __asm__("mrs %0, cntfrq_el0" : "=r"(frequency));
-    return 1000000000 / frequency;
-}
-
-/* The ticks of `rounds` times `what`. */
-#define TICKS(rounds, what)                                                                                            \
-    ({                                                                                                                 \
-        uint64_t begin = now();                                                                                        \
-        for (number round = 0; round < (rounds); round++) {                                                            \
-            what;                                                                                                      \
-            __asm__ volatile("" ::: "memory");                                                                         \
-        }                                                                                                              \
-        (number)(now() - begin);                                                                                       \
-    })
-
-/* A function that returns the ticks of `rounds` times `what`, or the error with which the first one fails. */
-#define COST(name, what)                                                                                               \
-    static number name(number rounds) {                                                                                \
-        number first = (what);                                                                                         \
-        return first < 0 ? first : TICKS(rounds, (void)(what));                                                        \
-    }
-
-static const char *here, *file_name = "/tmp/costs";
-static number file, zero, null, self;
-static char page[PAGE];
-static struct { int file; short events, returned; } polled;
-static number time[2], mask[1];
-
-static number open(const char *path, number flags) { return call(OPENAT, AT_FDCWD, (number)path, flags, 0600, 0, 0); }
-static number close(number one) { return call(CLOSE, one, 0, 0, 0, 0, 0); }
-static number wait(number child) { return call(WAIT4, child, 0, 0, 0, 0, 0); }
-/* Maps pages each of which costs a fault: none comes with others as a part of a large one. */
-static number map(number pages, number flags) {
-    number area = call(MMAP, 0, pages * PAGE, PROT_READ | PROT_WRITE, flags | ANONYMOUS, -1, 0);
-    if (pages > 1)
-        call(MADVISE, area, pages * PAGE, NO_LARGE_PAGES, 0, 0, 0);
-    return area;
-}
-static number unmap(number at, number pages) { return call(MUNMAP, at, pages * PAGE, 0, 0, 0, 0); }
-static number protect(number at, number how) { return call(MPROTECT, at, PAGE, how, 0, 0, 0); }
-static number brk(number to) { return call(BRK, to, 0, 0, 0, 0, 0); }
-
 COST(empty_loop, 0)
-COST(getppid, call(GETPPID, 0, 0, 0, 0, 0, 0))
-COST(sigprocmask, call(RT_SIGPROCMASK, 0, (number)mask, 0, 8, 0, 0))
-COST(fcntl, call(FCNTL, zero, 3, 0, 0, 0, 0))
-COST(clock_gettime, call(CLOCK_GETTIME, 1, (number)time, 0, 0, 0, 0))
-COST(sched_yield, call(SCHED_YIELD, 0, 0, 0, 0, 0, 0))
-COST(read_zero_1, call(READ, zero, (number)page, 1, 0, 0, 0))
-COST(write_null_1, call(WRITE, null, (number)page, 1, 0, 0, 0))
-COST(pread_tmpfs_1, call(PREAD64, file, (number)page, 1, 0, 0, 0))
-COST(pread_tmpfs_4096, call(PREAD64, file, (number)page, PAGE, 0, 0, 0))
-COST(stat, call(NEWFSTATAT, AT_FDCWD, (number)file_name, (number)page, 0, 0, 0))
-COST(open_close, close(open(file_name, RDONLY)))
-COST(create_unlink,
-     close(open("/tmp/new", RDWR | CREAT | EXCL)) | call(UNLINKAT, AT_FDCWD, (number)"/tmp/new", 0, 0, 0, 0))
-COST(ppoll_1, call(PPOLL, (number)&polled, 1, 0, 0, 8, 0))
-COST(mmap_munmap, unmap(map(1, PRIVATE), 1))
 
-static number brk_pair(number rounds) {
-    number heap = brk(0);
-    return TICKS(rounds, (brk(heap + 32 * PAGE), brk(heap)));
-}
+#define ROW(name) name
+#include "costs.h"
+#undef ROW
+
+static number wait(number child) { return call(WAIT4, child, 0, 0, 0, 0, 0); }
+static number protect(number at, number how) { return call(MPROTECT, at, PAGE, how, 0, 0, 0); }
 
 /* A page becomes read-only and writable again, and is written. */
 static number mprotect_touch(number rounds) {
@@ -211,20 +147,6 @@ static number unix_round_trip(number rounds) {
     return ticks;
 }
 
-/* Events of a set of files that has none. */
-static number epoll_0(number rounds) {
-    int ends[2];
-    struct { unsigned events; size data; } event = {1, 0};
-    number set = call(EPOLL_CREATE1, 0, 0, 0, 0, 0, 0);
-    if (set < 0)
-        return set;
-    call(PIPE2, (number)ends, 0, 0, 0, 0, 0);
-    call(EPOLL_CTL, set, 1, ends[0], (number)&event, 0, 0);
-    number ticks = TICKS(rounds, call(EPOLL_PWAIT, set, (number)&event, 1, 0, 0, 8));
-    close(ends[0]), close(ends[1]), close(set);
-    return ticks;
-}
-
 /* A thread that runs a function on a stack of its own, which begins below `stack`, and ends with it. */
 number start_thread(void (*function)(void), char *stack, number flags, volatile int *id);
 __asm__(".global start_thread\n"
@@ -330,7 +252,7 @@ static number fork_much(number rounds, int until_end) {
 static number fork_100m(number rounds) { return fork_much(rounds ? rounds : 1, 0); }
 static number fork_100m_exit(number rounds) { return fork_much(rounds ? rounds : 1, 1); }
 
-static const struct { const char *name; number (*ticks)(number rounds); number rounds; } costs[] = {
+static const struct cost costs[] = {
     {"empty_loop", empty_loop, 10000},
     {"getppid", getppid, 10000},
     {"sigprocmask", sigprocmask, 10000},
@@ -365,42 +287,10 @@ static const struct { const char *name; number (*ticks)(number rounds); number r
     {"fork_100m_exit", fork_100m_exit, 4},
 };
 
-static void prepare(const char *name) {
-    here = name;
-    file = open(file_name, RDWR | CREAT | TRUNC);
-    call(WRITE, file, (number)page, PAGE, 0, 0, 0);
-    zero = open("/dev/zero", RDONLY);
-    null = open("/dev/null", WRONLY);
-    polled.file = (int)zero, polled.events = 1;
-    self = call(GETPID, 0, 0, 0, 0, 0, 0);
-}
-
 int program(number count, char **arguments) {
     /* Those that fork_exec makes. */
     if (count < 2)
         return 0;
     prepare(arguments[0]);
-    number empty = 0, failed = 0;
-    for (size i = 0; i < sizeof costs / sizeof *costs; i++) {
-        number rounds = costs[i].rounds, warm = costs[i].ticks(rounds / 10);
-        number ticks = warm < 0 ? warm : costs[i].ticks(rounds);
-        if (ticks >= 0) {
-            number instructions = (ticks * (number)instructions_per_tick() + rounds / 2) / rounds;
-            if (i == 0)
-                empty = instructions;
-            print("figure: ");
-            print(costs[i].name);
-            print("_");
-            print(arguments[1]);
-            print(" ");
-            print_number(i ? instructions - empty : empty);
-            print("\n");
-        } else {
-            print("note: ");
-            print(costs[i].name);
-            print(ticks == -ENOSYS ? ": the system has no such call\n" : ": failed\n");
-            failed += ticks != -ENOSYS;
-        }
-    }
-    return failed != 0;
+    return MEASURE(costs, arguments[1]) != 0;
 }

@@ -82,6 +82,28 @@ static void linux_call(number what, number first, number second) {
                      :: "x10", "memory");
 }
 
+enum { PRCTL = 167, SET_ENTRANCE = 0x54656e63, MESSAGE = 7, HAS_DEADLINE = 1 << 12 };
+
+/* A call of Linux as a message to the personality, for whose answer the child may not wait. */
+static void send(number what, number first, number second) {
+    uint64_t now;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(now));
+    register number x0 __asm__("x0") = 1;
+    register number x1 __asm__("x1") = MESSAGE | (random_word() % 4 ? HAS_DEADLINE : 0);
+    register number x2 __asm__("x2") = what;
+    register number x3 __asm__("x3") = first;
+    register number x4 __asm__("x4") = second;
+    register number x5 __asm__("x5") = argument();
+    register number x6 __asm__("x6") = argument();
+    register number x7 __asm__("x7") = argument();
+    register number x8 __asm__("x8") = argument();
+    register number x10 __asm__("x10") = 0;
+    register number x12 __asm__("x12") = now + (random_word() & 0xffff);
+    __asm__ volatile("svc #1"
+                     : "+r"(x0), "+r"(x1), "+r"(x2), "+r"(x3), "+r"(x4), "+r"(x5), "+r"(x6), "+r"(x7), "+r"(x8), "+r"(x10),
+                       "+r"(x12)::"x9", "x11", "x13", "x14", "x15", "x16", "x17", "memory");
+}
+
 /* Whether a call does nothing but end its caller, or have it wait for ever: it is made less often. */
 static int only_stops(number what) {
     return what == EXIT || what == EXIT_GROUP || what == 139 || what == RT_SIGSUSPEND;
@@ -101,6 +123,11 @@ static void prepare(void) {
     call(RT_SIGACTION, SIGALRM, (number)&action, 0, 8, 0, 0);
     number interval[4] = {0, 2000, 0, 2000};
     call(SETITIMER, REAL, (number)interval, 0, 0, 0, 0);
+    /* Most children can send their calls, and some handle them as upcalls, mostly where nothing can. */
+    if (random_word() % 4)
+        call(PRCTL, SET_ENTRANCE, 1, 0, 0, 0, 0);
+    if (random_word() % 16 == 0)
+        call(PRCTL, SET_ENTRANCE, 2, argument(), 0, 0, 0);
 }
 
 /* Makes calls, as which child of those that there are at a time. */
@@ -113,7 +140,10 @@ static void attack_for_ever(int which) {
         if (is_left_out(what, first, second) || (only_stops(what) && random_word() % 64))
             continue;
         made[which]++;
-        linux_call(what, first, second);
+        if (random_word() % 2)
+            linux_call(what, first, second);
+        else
+            send(what, first, second);
         if (random_word() % 4 == 0)
             tench(random_word() % 128);
     }
@@ -123,10 +153,13 @@ static void attack(void) {
     call(SETSID, 0, 0, 0, 0, 0, 0);
     for (number file = 0; file < 3; file++)
         call(CLOSE, file, 0, 0, 0, 0, 0);
+    call(PRCTL, SET_ENTRANCE, 1, 0, 0, 0, 0);
     for (number i = 0; i < CALLS; i++) {
         number what = random_word() % 300, first = argument(), second = argument();
-        if (!is_left_out(what, first, second))
+        if (!is_left_out(what, first, second) && random_word() % 4)
             call(what, first, second, argument(), argument(), argument(), argument());
+        else if (!is_left_out(what, first, second))
+            send(what, first, second);
         tench(random_word() % 128);
     }
     exit(0);

@@ -1,5 +1,6 @@
 //! A thread that makes a system call.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,10 +9,11 @@ use core::time::Duration;
 
 use tench_linux_calls::{Memory as TracedMemory, Sysno, Trace};
 use tench_linux_files::{Errno, MAX_PATH};
-use tench_linux_memory::{Memory, Space};
+use tench_linux_memory::{Memory, ObjectId, Space};
 
 use crate::generated::{View, Viewer};
 use crate::processes::Processes;
+use crate::thread::Entrance;
 use crate::waiting::{Interruption, Key, Waiting};
 use crate::{Machine, Process, System};
 
@@ -32,12 +34,24 @@ pub enum Outcome {
         /// Stack pointer.
         stack: u64,
     },
+    /// The thread's calls come in another way from now on.
+    Enter(Box<Entering>),
     /// The thread goes on after all others that can run.
     Yield,
     /// The thread has ended with this code.
     EndThread(u8),
     /// The process has ended with this code.
     Exit(u8),
+}
+
+/// Another way in which a thread's calls come. The call returns the address of a capability, or of the object's page for
+/// upcalls.
+#[derive(Clone, Debug)]
+pub struct Entering {
+    /// The way.
+    pub entrance: Entrance,
+    /// The object with the page for upcalls, and its address.
+    pub buffer: Option<(ObjectId, u64)>,
 }
 
 /// The result of a call: what it returns, or an error.
@@ -145,7 +159,7 @@ impl<M: Machine> Caller<'_, M> {
         match &outcome {
             Outcome::Wait => {}
             Outcome::Return(result) => self.end_trace(Some(*result)),
-            Outcome::Run { .. } | Outcome::Yield => self.end_trace(Some(0)),
+            Outcome::Run { .. } | Outcome::Enter(_) | Outcome::Yield => self.end_trace(Some(0)),
             Outcome::Resume | Outcome::EndThread(_) | Outcome::Exit(_) => self.end_trace(None),
         }
         outcome

@@ -9,6 +9,7 @@
 //! call is over, while it waits, or, if it runs, at once.
 
 mod ending;
+mod entering;
 mod signalling;
 
 pub(crate) use ending::{child_code, end_code};
@@ -103,6 +104,9 @@ impl<M: Machine> Instance<M> {
     /// Makes a thread's call.
     pub fn call(&mut self, thread: u32, number: u64, arguments: &[u64; 6]) {
         let Some(mut process) = self.processes.take_thread(thread) else { return };
+        if process.thread().sends {
+            self.forget_call(&mut process);
+        }
         let outcome = self.caller(&mut process).call(number, arguments);
         self.conclude(process, outcome);
         self.settle();
@@ -122,6 +126,9 @@ impl<M: Machine> Instance<M> {
     /// process has ended for it.
     fn has_to_try_again(&mut self, thread: u32, fault: Fault) -> bool {
         let Some(mut process) = self.processes.take_thread(thread) else { return false };
+        if process.thread().sends {
+            self.forget_call(&mut process);
+        }
         let (signal, code, address) = match fault {
             Fault::Access { address, access, .. } => {
                 let System { memory, spaces, .. } = &mut self.system;
@@ -237,12 +244,16 @@ impl<M: Machine> Instance<M> {
             Outcome::Resume => None,
             Outcome::Wait => return self.wait(process),
             Outcome::Run { entry, stack } => return self.run_program(process, entry, stack),
+            Outcome::Enter(entering) => return self.enter(process, &entering),
             Outcome::Yield => return self.give_way(process),
             Outcome::EndThread(code) => return self.end_thread(process, Status::Exited(code)),
             Outcome::Exit(code) => return self.end(process, Status::Exited(code)),
         };
         if !process.is_due() {
             return self.answer(process, result);
+        }
+        if process.thread().sends {
+            return self.go_on_after_message(process, result.unwrap_or(0));
         }
         let mut registers = self.system.memory.hardware.registers(&process.thread().machine);
         if let Some(result) = result {
@@ -283,6 +294,8 @@ impl<M: Machine> Instance<M> {
         memory.hardware.stop(&mut process.thread_mut().machine);
         let root = spaces.get(process.space).space.root();
         memory.hardware.move_thread(&mut process.thread_mut().machine, root);
+        self.system.set_buffer(process.thread_mut(), None);
+        let System { memory, .. } = &mut self.system;
         let thread = &mut process.thread_mut().machine;
         memory.hardware.set_float_registers(thread, &FloatRegisters { q: [0; 32], status: 0, control: 0 });
         self.go_on(process, first_registers(entry, stack), Rest::Stopped);

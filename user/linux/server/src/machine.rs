@@ -16,13 +16,13 @@ use tench::sys::{Cap, CapAddress, Endpoint, MapFlags, Mapping, PageTable, Reply}
 use tench::time::Instant;
 use tench::{io, time};
 use tench_linux::Machine;
-use tench_linux::thread::{FloatRegisters, Registers};
+use tench_linux::thread::{Entrance, FloatRegisters, Registers};
 use tench_linux_files::Errno;
 use tench_linux_memory::{Hardware, Page, Place, Rights};
 
 use crate::clock::Clock;
 use crate::outside::{Event, Outside};
-use crate::threads::{Answer, Thread, Threads};
+use crate::threads::{Answer, Thread, Threads, Way};
 use crate::timer::{self, Timer};
 
 /// Number of frames of which a table can map pages.
@@ -340,6 +340,10 @@ impl tench_linux::Threads for Kernel {
         self.threads.keep(thread);
     }
 
+    fn forget(&mut self, thread: &mut Thread) {
+        self.threads.forget(thread);
+    }
+
     fn stop(&mut self, thread: &mut Thread) {
         self.threads.stop(thread);
     }
@@ -358,6 +362,18 @@ impl tench_linux::Threads for Kernel {
 
     fn set_float_registers(&mut self, thread: &mut Thread, registers: &FloatRegisters) {
         thread.set_float_registers(registers);
+    }
+
+    fn set_entrance(&mut self, thread: &mut Thread, root: &Root, entrance: Entrance) -> Result<u64, Errno> {
+        let way = match entrance {
+            Entrance::Exceptions => Way::Exceptions,
+            Entrance::Messages => Way::Messages,
+            Entrance::Upcalls { entry, buffer } => {
+                let bank = &self.banks[self.bank(buffer)];
+                Way::Upcalls { entry, frame: bank.pages.frame(), offset: Kernel::offset(bank, buffer) }
+            }
+        };
+        self.threads.set_way(thread, root.table(), way).map_err(no_memory)
     }
 
     fn move_thread(&mut self, thread: &mut Thread, root: &Root) {

@@ -67,6 +67,14 @@ fn wait_for(instance: &mut Instance<Kernel>, due: Duration) -> Wait {
 /// Does what a message asks for.
 fn serve(instance: &mut Instance<Kernel>, received: &Received) {
     let process = received.badge() as u32;
+    if !received.is_fault() {
+        let mut words = [0; 7];
+        for (word, value) in words.iter_mut().zip(received.words()) {
+            *word = *value;
+        }
+        let [number, arguments @ ..] = words;
+        return instance.call_by_message(process, number, &arguments);
+    }
     if received.label() & 0xffff == Class::ForeignCall as u64
         && let Some(words) = received.words().first_chunk()
     {

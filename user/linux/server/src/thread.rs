@@ -6,7 +6,7 @@ pub use tench::abi::fault::{FloatRegisters, Registers};
 use tench_linux_calls::Trace;
 use tench_linux_calls::numbers::schedule;
 use tench_linux_files::Errno;
-use tench_linux_memory::Hardware;
+use tench_linux_memory::{Hardware, ObjectId, Page};
 
 use crate::Machine;
 use crate::identity::Identity;
@@ -72,6 +72,22 @@ pub enum State {
     Ended,
 }
 
+/// How the calls of a thread come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entrance {
+    /// As exceptions, of which the kernel sends messages.
+    Exceptions,
+    /// Also as messages that the program sends itself.
+    Messages,
+    /// As messages that the program sends when the kernel has let it handle an exception of its own.
+    Upcalls {
+        /// Address of the handler.
+        entry: u64,
+        /// Page in which the handler finds the interrupted registers.
+        buffer: Page,
+    },
+}
+
 /// A thread of a process.
 #[derive(Debug)]
 pub struct Thread<M: Machine> {
@@ -81,6 +97,11 @@ pub struct Thread<M: Machine> {
     pub machine: M::Thread,
     /// Activity of the thread.
     pub state: State,
+    /// Set if the program has sent the present call itself: the thread's registers are out of reach until it has the
+    /// answer.
+    pub sends: bool,
+    /// The object with the page of [`Entrance::Upcalls`].
+    pub buffer: Option<ObjectId>,
     /// The registers with which it goes on, if it was stopped while it ran.
     pub stopped_at: Option<Registers>,
     /// The call that waits or is made again.
@@ -112,6 +133,8 @@ impl<M: Machine> Thread<M> {
             id,
             machine,
             state: State::Runs,
+            sends: false,
+            buffer: None,
             stopped_at: None,
             waiting: None,
             trace: None,
@@ -158,6 +181,9 @@ pub trait Threads: Hardware {
     /// Lets a thread whose call or fault is being served wait for the answer while others are served.
     fn keep(&mut self, thread: &mut Self::Thread);
 
+    /// Forgets that a thread's call waits: it was sent, and the thread has given up waiting for the answer.
+    fn forget(&mut self, thread: &mut Self::Thread);
+
     /// Stops a thread, whatever it does. A call that nobody has served yet is made again when the thread goes on; one
     /// that is being served is over. One that was answered has its result.
     fn stop(&mut self, thread: &mut Self::Thread);
@@ -176,6 +202,13 @@ pub trait Threads: Hardware {
 
     /// Moves a stopped thread to another address space.
     fn move_thread(&mut self, thread: &mut Self::Thread, root: &Self::Root);
+
+    /// Sets how the calls of a stopped thread come. Returns the address at which the program finds the capability to
+    /// send them itself.
+    ///
+    /// # Errors
+    /// `ENOMEM`. The calls come as before then.
+    fn set_entrance(&mut self, thread: &mut Self::Thread, root: &Self::Root, entrance: Entrance) -> Result<u64, Errno>;
 
     /// Sets how long a thread runs while others wait for their turn, in parts of [`WHOLE_TURN`] of the usual time.
     fn set_turn(&mut self, thread: &mut Self::Thread, parts: u32);

@@ -7,7 +7,7 @@ use tench::abi::layout::slot;
 use tench::memory::{Made, free_slot, make, take_slot};
 use tench::sys::thread::{Binding, Bindings};
 use tench::sys::{
-    Cap, CapAddress, CapNode, Endpoint, Error, Message, OWN_CSPACE, PageTable, Reply, Rights, SchedulingContext,
+    Cap, CapAddress, CapNode, Endpoint, Error, Frame, Message, OWN_CSPACE, PageTable, Reply, Rights, SchedulingContext,
     Thread as KernelThread,
 };
 use tench::time::{self, Instant};
@@ -34,6 +34,38 @@ pub struct Thread {
     endpoint: Cap<Endpoint>,
     /// The object that holds the thread while it waits and others are served.
     reply: Option<Made<Reply>>,
+    /// The thread's own CSpace, if it has one to send its calls.
+    own: Option<Own>,
+}
+
+/// A CSpace with the endpoint of its thread.
+#[derive(Debug)]
+struct Own {
+    root: Made<CapNode>,
+    node: Made<CapNode>,
+}
+
+/// Address of that endpoint in it.
+const OWN_ENDPOINT: CapAddress = CapAddress(1);
+/// Log2 of the number of slots of its node.
+const OWN_SLOTS: u64 = 8;
+
+/// How a thread's calls come.
+#[derive(Clone, Copy, Debug)]
+pub enum Way {
+    /// As exceptions.
+    Exceptions,
+    /// Also as messages.
+    Messages,
+    /// As messages from the handler of an upcall.
+    Upcalls {
+        /// Address of the handler.
+        entry: u64,
+        /// Frame with the IPC buffer.
+        frame: Cap<Frame>,
+        /// Offset of the buffer in it.
+        offset: u64,
+    },
 }
 
 /// Everything that all threads share.
@@ -86,7 +118,9 @@ impl Answer {
     fn send(&self, reply: Cap<Reply>) {
         let mut message = Message::new(0);
         self.write(&mut message);
-        never_refused(reply.reply(&message));
+        // A thread that has sent its call need not have waited.
+        let result = reply.reply(&message);
+        debug_assert!(matches!(result, Ok(()) | Err(Error::NoCaller)), "{result:?}");
     }
 }
 
@@ -125,7 +159,7 @@ impl Threads {
                 return Err(error.into());
             }
         };
-        let made = Thread { thread, scheduling, endpoint, reply: None };
+        let made = Thread { thread, scheduling, endpoint, reply: None, own: None };
         match self.prepare(&made, root) {
             Ok(()) => {
                 self.free.push(reply);
@@ -233,16 +267,72 @@ impl Threads {
         self.free.extend(thread.reply.take());
     }
 
-    /// Moves a stopped thread to another address space.
-    pub fn move_thread(&mut self, thread: &Thread, root: Cap<PageTable>) {
-        never_refused(thread.thread.cap().configure(self.cspace.cap(), root, None));
+    /// Forgets that a thread waits which has given up doing so.
+    pub fn forget(&mut self, thread: &mut Thread) {
+        self.free.extend(thread.reply.take());
+    }
+
+    /// Moves a stopped thread to another address space, where its calls come as exceptions.
+    pub fn move_thread(&mut self, thread: &mut Thread, root: Cap<PageTable>) {
+        never_refused(self.set_way(thread, root, Way::Exceptions).map(drop).map_err(|_| Error::InvalidArgument));
+    }
+
+    /// Sets how the calls of a stopped thread come. Returns the address of the endpoint in its CSpace.
+    pub fn set_way(
+        &mut self,
+        thread: &mut Thread,
+        root: Cap<PageTable>,
+        way: Way,
+    ) -> Result<u64, tench::memory::Error> {
+        let kernel = thread.thread.cap();
+        if let Way::Exceptions = way {
+            kernel.configure(self.cspace.cap(), root, None)?;
+            kernel.faults_to(Class::ForeignCall, Some(thread.endpoint))?;
+            thread.own = None;
+            return Ok(0);
+        }
+        let own = match &mut thread.own {
+            Some(own) => own,
+            none => none.insert(Own::new(thread.endpoint)?),
+        };
+        match way {
+            Way::Upcalls { entry, frame, offset } => {
+                kernel.configure(own.root.cap(), root, Some((frame, offset)))?;
+                // SAFETY: the thread has an address space of its own, with what the handler does and its stack.
+                unsafe { kernel.faults_upcall(Class::ForeignCall, Some(thread.endpoint), entry as usize, 0) }?;
+            }
+            Way::Messages | Way::Exceptions => {
+                kernel.configure(own.root.cap(), root, None)?;
+                kernel.faults_to(Class::ForeignCall, Some(thread.endpoint))?;
+            }
+        }
+        Ok(OWN_ENDPOINT.0.into())
+    }
+}
+
+impl Own {
+    /// Returns a CSpace with a copy of an endpoint.
+    fn new(endpoint: Cap<Endpoint>) -> Result<Own, tench::memory::Error> {
+        let (root, node) = (make::<CapNode>(SLOTS)?, make::<CapNode>(OWN_SLOTS)?);
+        root.cap().install_node(0, node.cap())?;
+        root.cap().copy_from(OWN_ENDPOINT, OWN_CSPACE, endpoint.address())?;
+        Ok(Own { root, node })
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        // The node goes back to where its memory is known.
+        let removed = self.root.cap().remove_node(0, self.node.cap().address());
+        debug_assert!(removed.is_ok(), "{removed:?}");
     }
 }
 
 impl Thread {
     fn end(self) {
-        let Thread { thread, endpoint, .. } = self;
+        let Thread { thread, endpoint, own, .. } = self;
         drop(thread);
+        drop(own);
         never_refused(OWN_CSPACE.delete_at(endpoint.address()).map(drop));
         free_slot(endpoint.address());
     }

@@ -21,7 +21,7 @@ pub const SYSCALL: Experiment = Experiment {
     title: "Calls, faults and signals of Linux programs: here, on Linux 6.1 in the same machine, and in percent of it",
     unit: "instructions, percent",
     system: "linux",
-    runs: &[Run { arguments: &["linux/costs", "tench"], ..PLAIN }],
+    runs: &[Run { arguments: &["linux/costs", "tench"], ..PLAIN }, Run { arguments: &["linux/entrances"], ..PLAIN }],
     files: prepare::linux_programs,
     on_host: |workspace| recorded(workspace, "syscall"),
     derive: percent,

@@ -5,6 +5,7 @@ mod clone;
 mod copies;
 mod descriptors;
 mod directories;
+mod entrances;
 mod epoll;
 mod events;
 mod foreign;
@@ -55,6 +56,8 @@ pub use queues::Notice;
 pub(crate) use slaves::SLAVES_DEVICE;
 pub(crate) use status::DEVICE;
 pub(crate) use time::record as time_record;
+
+use entrances::SET_ENTRANCE;
 
 use crate::Machine;
 use crate::caller::{Caller, Outcome, Result};
@@ -122,6 +125,7 @@ impl<M: Machine> Caller<'_, M> {
         }
         let [a, b, c, d, e, _] = *arguments;
         match call {
+            Sysno::prctl => self.set_entrance(b, c),
             Sysno::rt_sigreturn => self.rt_sigreturn(),
             Sysno::exit => Outcome::EndThread(a as u8),
             Sysno::exit_group => Outcome::Exit(a as u8),
@@ -377,7 +381,7 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::setgroups => self.setgroups(a, b),
             Sysno::set_tid_address => Ok(self.set_clear_at_end(a).into()),
             Sysno::prlimit64 => self.prlimit64(a, b, c, d),
-            Sysno::prctl => self.prctl(a, [b, c, d, e]),
+            Sysno::prctl if a != SET_ENTRANCE => self.prctl(a, [b, c, d, e]),
             Sysno::getrusage => self.getrusage(a, b),
             Sysno::getresuid => self.read_ids(self.identity().user, [a, b, c]),
             Sysno::getresgid => self.read_ids(self.identity().group, [a, b, c]),

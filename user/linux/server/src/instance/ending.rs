@@ -3,6 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use tench_linux_memory::ObjectId;
+
 use super::{FIRST, Instance};
 use crate::descriptors::Descriptors;
 use crate::process::{Process, Status};
@@ -68,20 +70,29 @@ impl<M: Machine> System<M> {
             let (first, rest) = process.threads.split_at_mut(1);
             let present = &mut rest[process.present - 1];
             core::mem::swap(&mut first[0].machine, &mut present.machine);
+            core::mem::swap(&mut first[0].buffer, &mut present.buffer);
             core::mem::swap(&mut first[0].id, &mut present.id);
             process.threads.swap(0, process.present);
             process.present = 0;
         }
         for thread in process.threads.split_off(1) {
             others.remove_thread(thread.id);
-            self.end_machine(process, thread.machine);
+            self.end_machine(process, thread);
         }
     }
 
     /// Ends a thread of a process. How long it has run stays known.
-    fn end_machine(&mut self, process: &mut Process<M>, machine: M::Thread) {
-        process.used = process.used.saturating_add(self.memory.hardware.used(&machine));
-        self.memory.hardware.end_thread(machine);
+    fn end_machine(&mut self, process: &mut Process<M>, mut thread: Box<Thread<M>>) {
+        process.used = process.used.saturating_add(self.memory.hardware.used(&thread.machine));
+        self.set_buffer(&mut thread, None);
+        self.memory.hardware.end_thread(thread.machine);
+    }
+
+    /// Sets the object with a thread's page for upcalls, of which the thread becomes a user or has.
+    pub(super) fn set_buffer(&mut self, thread: &mut Thread<M>, buffer: Option<ObjectId>) {
+        if let Some(before) = core::mem::replace(&mut thread.buffer, buffer) {
+            self.memory.objects.release(&mut self.memory.pool, before);
+        }
     }
 }
 
@@ -100,7 +111,7 @@ impl<M: Machine> Instance<M> {
             let thread = process.threads.remove(index);
             process.present = 0;
             self.processes.remove_thread(thread.id);
-            self.system.end_machine(&mut process, thread.machine);
+            self.system.end_machine(&mut process, thread);
         }
         self.processes.put(process);
     }
@@ -159,7 +170,7 @@ impl<M: Machine> Instance<M> {
         }
         for thread in core::mem::take(&mut process.threads) {
             self.processes.remove_thread(thread.id);
-            system.end_machine(process, thread.machine);
+            system.end_machine(process, thread);
         }
         let mut next = 0;
         while let Some((number, descriptor)) = process.descriptors.next(next) {

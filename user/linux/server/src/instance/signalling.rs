@@ -18,6 +18,8 @@ use crate::{Machine, System};
 
 /// `EINTR` as a result.
 const INTERRUPTED: u64 = (-4i64).cast_unsigned();
+/// `ERESTARTSYS` as a result, which tells a program that has sent its call to send it again.
+const AGAIN: u64 = (-512i64).cast_unsigned();
 /// Size of an instruction.
 const INSTRUCTION: u64 = 4;
 
@@ -141,6 +143,7 @@ impl<M: Machine> Instance<M> {
                 self.processes.put(process);
             }
             Disposition::Stop => self.stop(process, info.signal),
+            Disposition::Handle(action) if process.thread().sends => self.interrupt_message(process, &info, &action),
             Disposition::Handle(action) => {
                 let mut registers = self.system.memory.hardware.registers(&process.thread().machine);
                 if let Some(waiting) = process.thread_mut().waiting.take() {
@@ -155,6 +158,26 @@ impl<M: Machine> Instance<M> {
                 self.go_on(process, registers, Rest::Waits);
             }
         }
+    }
+
+    /// Ends the wait of a process's present thread, which has sent its call, because of a handler.
+    fn interrupt_message(&mut self, mut process: Box<Process<M>>, info: &Info, action: &Action) {
+        let mut result = AGAIN;
+        if let Some(waiting) = process.thread_mut().waiting.take() {
+            let thread = process.thread().id;
+            self.system.waiters.remove(thread, &waiting);
+            self.system.cancel(thread, &waiting);
+            self.tell_time_left(&process, &waiting);
+            let ended = result_of_interrupted(&waiting, action);
+            self.caller(&mut process).end_trace(ended);
+            result = ended.unwrap_or(AGAIN);
+        }
+        let thread = process.thread_mut();
+        thread.sends = false;
+        self.system.memory.hardware.answer(&mut thread.machine, Some(result));
+        let mut registers = self.stop_thread(&mut process);
+        self.handle_or_fault(&mut process, info, action, &mut registers);
+        self.go_on(process, registers, Rest::Stopped);
     }
 
     /// Tells a process how much time of its wait was left, if it wants to know.
@@ -289,12 +312,20 @@ impl<M: Machine> System<M> {
 /// Ends a wait because of a handler. Returns the call's result: what has been done, or `EINTR`; `None` if the call is
 /// made again after the handler.
 fn interrupt(waiting: &Waiting, action: &Action, registers: &mut Registers) -> Option<u64> {
+    let result = result_of_interrupted(waiting, action);
+    match result {
+        Some(result) => registers.x[0] = result,
+        None => registers.pc = registers.pc.wrapping_sub(INSTRUCTION),
+    }
+    result
+}
+
+/// Returns the result of a call that a handler interrupts; `None` if the call is made again.
+fn result_of_interrupted(waiting: &Waiting, action: &Action) -> Option<u64> {
     let restarts = action.flags() & action_flag::RESTART != 0;
     let done = if waiting.messages > 0 { waiting.messages } else { waiting.done };
     if done == 0 && waiting.interruption == Interruption::Restartable && restarts {
-        registers.pc = registers.pc.wrapping_sub(INSTRUCTION);
         return None;
     }
-    registers.x[0] = if done > 0 { done } else { INTERRUPTED };
-    Some(registers.x[0])
+    Some(if done > 0 { done } else { INTERRUPTED })
 }

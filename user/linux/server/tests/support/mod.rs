@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tench_linux::descriptors::Descriptor;
 use tench_linux::terminals::End;
-use tench_linux::thread::{FloatRegisters, Registers, State};
+use tench_linux::thread::{Entrance, FloatRegisters, Registers, State};
 use tench_linux::{Fault, Instance, Machine, Process, System, Threads};
 use tench_linux_files::{Errno, Kind, Node};
 use tench_linux_locks::Owner;
@@ -45,6 +45,11 @@ pub struct Console {
     pub threads: usize,
 }
 
+/// Tag of the answer to a call that was sent.
+pub const RESULT_TAG: u64 = 1 << 16 | 1;
+/// The kernel's error of a message whose sender was stopped.
+pub const ABORTED: u64 = 13;
+
 /// Activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
@@ -59,8 +64,11 @@ pub enum Doing {
 impl Thread {
     /// Lets the thread go on, if its call was answered.
     fn take_answer(&mut self) {
-        if let Some(result) = self.answer.take() {
-            (self.doing, self.is_kept) = (Doing::Runs, false);
+        let Some(result) = self.answer.take() else { return };
+        (self.doing, self.is_kept) = (Doing::Runs, false);
+        if std::mem::take(&mut self.has_sent) {
+            self.registers.x[..3].copy_from_slice(&[0, RESULT_TAG, result.unwrap_or(0)]);
+        } else {
             self.registers.x[0] = result.unwrap_or(self.registers.x[0]);
         }
     }
@@ -81,6 +89,10 @@ pub struct Thread {
     pub registers: Registers,
     /// Others are served while it waits.
     is_kept: bool,
+    /// It has sent its call, so that its registers are out of reach.
+    has_sent: bool,
+    /// How its calls come.
+    pub entrance: Entrance,
     /// The answer that it gets when the call that is being served is over.
     answer: Option<Option<u64>>,
     float: FloatRegisters,
@@ -143,7 +155,9 @@ impl Threads for Console {
             doing: Doing::Stopped,
             registers: Registers::ZERO,
             is_kept: false,
+            has_sent: false,
             answer: None,
+            entrance: Entrance::Exceptions,
             float,
         })
     }
@@ -165,13 +179,24 @@ impl Threads for Console {
         assert_eq!(thread.doing, Doing::Waits);
         thread.is_kept = true;
     }
+    fn forget(&mut self, thread: &mut Thread) {
+        thread.is_kept = false;
+    }
+    fn set_entrance(&mut self, thread: &mut Thread, _: &(), entrance: Entrance) -> Result<u64, Errno> {
+        assert_eq!(thread.doing, Doing::Stopped);
+        thread.entrance = entrance;
+        Ok(if entrance == Entrance::Exceptions { 0 } else { 1 })
+    }
     fn stop(&mut self, thread: &mut Thread) {
         thread.take_answer();
         thread.is_kept = false;
+        if std::mem::take(&mut thread.has_sent) {
+            thread.registers.x[..3].copy_from_slice(&[ABORTED, 0, 0]);
+        }
         thread.doing = Doing::Stopped;
     }
     fn registers(&mut self, thread: &Thread) -> Registers {
-        assert_ne!(thread.doing, Doing::Runs, "registers can be read only at rest");
+        assert!(thread.doing != Doing::Runs && !thread.has_sent, "registers can be read only at rest");
         thread.registers
     }
     fn float_registers(&mut self, thread: &Thread) -> FloatRegisters {
@@ -179,7 +204,7 @@ impl Threads for Console {
         thread.float
     }
     fn set_registers(&mut self, thread: &mut Thread, registers: &Registers) {
-        assert_eq!(thread.doing, Doing::Waits);
+        assert!(thread.doing == Doing::Waits && !thread.has_sent);
         thread.registers = *registers;
     }
     fn set_float_registers(&mut self, thread: &mut Thread, registers: &FloatRegisters) {
@@ -188,6 +213,7 @@ impl Threads for Console {
     }
     fn move_thread(&mut self, thread: &mut Thread, _: &()) {
         assert_eq!(thread.doing, Doing::Stopped);
+        thread.entrance = Entrance::Exceptions;
     }
     fn set_turn(&mut self, thread: &mut Thread, parts: u32) {
         thread.turn = parts;
@@ -364,6 +390,24 @@ impl Play {
         self.instance.call(id, number, &arguments);
         self.send_answer(id);
         (self.doing(id)? == Doing::Runs).then(|| self.thread(id).registers.x[0])
+    }
+
+    /// Sends a call of a process that runs. Returns its result, if the process runs afterwards.
+    pub fn send(&mut self, id: u32, number: u64, arguments: [u64; 6]) -> Option<u64> {
+        let thread = self.thread(id);
+        assert_eq!(thread.doing, Doing::Runs);
+        (thread.doing, thread.has_sent) = (Doing::Waits, true);
+        thread.registers.pc = thread.registers.pc.wrapping_add(4);
+        self.instance.call_by_message(id, number, &arguments);
+        self.send_answer(id);
+        (self.doing(id)? == Doing::Runs).then(|| self.thread(id).registers.x[2])
+    }
+
+    /// Lets a process that has sent a call give up waiting for the answer, which the personality does not notice.
+    pub fn give_up(&mut self, id: u32) {
+        let thread = self.thread(id);
+        assert!(thread.doing == Doing::Waits && thread.has_sent);
+        (thread.doing, thread.has_sent) = (Doing::Runs, false);
     }
 
     /// Touches memory as a process that runs. Returns whether it may; a process that may not gets a signal.
