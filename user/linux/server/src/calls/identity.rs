@@ -25,6 +25,8 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Controls the process.
     pub fn prctl(&mut self, operation: u64, arguments: [u64; 4]) -> Result {
+        const SET_END_OF_PARENT: u64 = 1;
+        const GET_END_OF_PARENT: u64 = 2;
         const SET_NAME: u64 = 15;
         const GET_NAME: u64 = 16;
         if let Some(result) = self.control_power(operation, arguments) {
@@ -32,6 +34,11 @@ impl<M: Machine> Caller<'_, M> {
         }
         let argument = arguments[0];
         match operation {
+            SET_END_OF_PARENT => self.set_end_of_parent(argument),
+            GET_END_OF_PARENT => {
+                let signal = self.process.thread().end_of_parent;
+                self.write(argument, &signal.to_le_bytes()).map(|()| 0)
+            }
             SET_NAME => {
                 let name = match self.read_string(argument, 16)? {
                     Some(name) => name,
