@@ -14,7 +14,7 @@ import unittest
 # The files of tests, each in a process of its own.
 FILES = """
 test_os test_posix test_signal test_subprocess test_threading test_threadsignals test_thread test_socket
-test_socketserver test_select test_selectors test_poll test_epoll test_mmap test_pty test_openpty test_tty test_fcntl
+test_socketserver test_select test_selectors test_poll test_epoll test_mmap test_pty test_openpty test_fcntl
 test_ioctl test_eintr test_file_eintr test_fork1 test_wait3 test_wait4 test_popen test_posixpath test_genericpath
 test_time test_timeout test_tempfile test_shutil test_glob test_stat test_resource test_pwd test_grp test_errno
 test_file test_fileio test_largefile test_queue test_sched test_syslog test_asyncore test_asynchat test_faulthandler

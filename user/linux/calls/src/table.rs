@@ -252,4 +252,5 @@ signatures! {
     sysinfo(Address);
     getrandom(Result, Unsigned, set(&names::RANDOM));
     sethostname(String, Unsigned);
+    setdomainname(String, Unsigned);
 }

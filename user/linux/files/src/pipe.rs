@@ -2,10 +2,14 @@
 
 use alloc::collections::VecDeque;
 
+use crate::Errno;
+
 /// Bytes that go from those who write to those who read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pipe {
     bytes: VecDeque<u8>,
+    /// The most bytes in it.
+    capacity: usize,
     readers: u32,
     writers: u32,
     /// How often the pipe was opened to be read. Who waits for that also sees it if the other one has closed it again.
@@ -14,9 +18,18 @@ pub struct Pipe {
     write_openings: u32,
 }
 
+impl Default for Pipe {
+    fn default() -> Pipe {
+        let (readers, writers, read_openings, write_openings) = (0, 0, 0, 0);
+        Pipe { bytes: VecDeque::new(), capacity: Pipe::CAPACITY, readers, writers, read_openings, write_openings }
+    }
+}
+
 impl Pipe {
-    /// The most bytes in a pipe.
+    /// The most bytes in a pipe, unless it is resized.
     pub const CAPACITY: usize = 64 * 1024;
+    /// The largest capacity.
+    pub const MOST: usize = 1 << 20;
     /// So many bytes are written at once or not at all.
     pub const ATOMIC: usize = 4096;
 
@@ -62,10 +75,33 @@ impl Pipe {
         self.bytes.is_empty()
     }
 
+    /// Returns the most bytes in the pipe.
+    pub const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Sets the most bytes in the pipe, or some more: pages, whose number is a power of two. Returns how many.
+    ///
+    /// # Errors
+    /// - `EPERM`: no pipe has so many.
+    /// - `EBUSY`: more bytes are in the pipe.
+    pub fn resize(&mut self, wanted: usize) -> Result<usize, Errno> {
+        if wanted > Pipe::MOST {
+            return Err(Errno::EPERM);
+        }
+        let capacity = wanted.max(Pipe::ATOMIC).next_power_of_two();
+        if capacity < self.bytes.len() {
+            return Err(Errno::EBUSY);
+        }
+        self.capacity = capacity;
+        self.bytes.shrink_to(capacity);
+        Ok(capacity)
+    }
+
     /// Returns whether a write would do something: there is room for what has to be written at once.
     pub fn has_room(&self, length: usize) -> bool {
         let needed = if length <= Pipe::ATOMIC { length } else { 1 };
-        Pipe::CAPACITY - self.bytes.len() >= needed
+        self.capacity - self.bytes.len() >= needed
     }
 
     /// Reads bytes that are there. Returns their number.
@@ -92,18 +128,18 @@ impl Pipe {
 
     /// Returns how many bytes there is room for.
     pub fn room(&self) -> usize {
-        Pipe::CAPACITY - self.bytes.len()
+        self.capacity - self.bytes.len()
     }
 
     /// Returns how many bytes of memory the pipe takes when so many bytes are written, if it has to grow for them.
     pub fn growth(&self, length: usize) -> Option<usize> {
-        let needed = (self.bytes.len() + length).min(Pipe::CAPACITY);
+        let needed = (self.bytes.len() + length).min(self.capacity);
         (needed > self.bytes.capacity()).then_some(2 * needed)
     }
 
     /// Writes as many bytes as there is room for. Returns their number.
     pub fn write(&mut self, from: &[u8]) -> usize {
-        let count = from.len().min(Pipe::CAPACITY - self.bytes.len());
+        let count = from.len().min(self.capacity - self.bytes.len());
         self.bytes.extend(&from[..count]);
         count
     }
@@ -116,6 +152,16 @@ mod tests {
     use std::vec;
 
     use super::*;
+
+    #[test]
+    fn a_pipe_is_resized_if_its_bytes_still_fit() {
+        let mut pipe = Pipe::default();
+        assert_eq!((pipe.resize(1), pipe.resize(4097), pipe.capacity()), (Ok(4096), Ok(8192), 8192));
+        assert_eq!((pipe.write(&[1; 9000]), pipe.room()), (8192, 0));
+        assert_eq!((pipe.resize(4096), pipe.resize(Pipe::MOST + 1)), (Err(Errno::EBUSY), Err(Errno::EPERM)));
+        assert_eq!((pipe.resize(Pipe::MOST), pipe.room()), (Ok(Pipe::MOST), Pipe::MOST - 8192));
+        assert_eq!(pipe.read(&mut [0; 9000]), 8192);
+    }
 
     #[test]
     fn bytes_come_out_in_order_also_around_the_end() {

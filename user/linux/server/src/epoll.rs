@@ -30,8 +30,8 @@ pub struct Entry {
 pub struct Epoll {
     /// The entries by their numbers.
     entries: BTreeMap<u32, Entry>,
-    /// Their numbers by descriptor and file.
-    numbers: BTreeMap<(u32, DescriptionId), u32>,
+    /// Their numbers by file and descriptor.
+    numbers: BTreeMap<(DescriptionId, u32), u32>,
     /// The number of the next entry.
     next: u32,
 }
@@ -39,7 +39,7 @@ pub struct Epoll {
 impl Epoll {
     /// Returns the number of an entry.
     pub fn find(&self, descriptor: u32, description: DescriptionId) -> Option<u32> {
-        self.numbers.get(&(descriptor, description)).copied()
+        self.numbers.get(&(description, descriptor)).copied()
     }
 
     /// Returns an entry.
@@ -51,7 +51,7 @@ impl Epoll {
     pub fn add(&mut self, entry: Entry) -> u32 {
         let number = self.next;
         self.next = self.next.wrapping_add(1);
-        self.numbers.insert((entry.descriptor, entry.description), number);
+        self.numbers.insert((entry.description, entry.descriptor), number);
         self.entries.insert(number, entry);
         number
     }
@@ -59,13 +59,13 @@ impl Epoll {
     /// Removes an entry.
     pub fn remove(&mut self, number: u32) -> Option<Entry> {
         let entry = self.entries.remove(&number)?;
-        self.numbers.remove(&(entry.descriptor, entry.description));
+        self.numbers.remove(&(entry.description, entry.descriptor));
         Some(entry)
     }
 
-    /// Returns the numbers of all entries of which something is true.
-    pub fn numbers_of(&self, is_meant: impl Fn(&Entry) -> bool) -> Vec<u32> {
-        self.entries.iter().filter(|(_, entry)| is_meant(entry)).map(|(number, _)| *number).collect()
+    /// Returns the numbers of all entries of a file.
+    pub fn numbers_of(&self, file: DescriptionId) -> Vec<u32> {
+        self.numbers.range((file, 0)..=(file, u32::MAX)).map(|(_, number)| *number).collect()
     }
 
     /// Returns all entries.
@@ -89,7 +89,7 @@ impl<M: Machine> System<M> {
         self.end_owner(description);
         let mut removed = Vec::new();
         for (epoll, set) in self.specials.epolls() {
-            for entry in set.numbers_of(|entry| entry.description == description) {
+            for entry in set.numbers_of(description) {
                 removed.push((EntryId { epoll, entry }, set.remove(entry)));
             }
         }
@@ -100,9 +100,8 @@ impl<M: Machine> System<M> {
 
     /// Ends an `epoll` with all its entries.
     pub(crate) fn end_epoll(&mut self, number: u32, mut epoll: Epoll) {
-        for entry in epoll.numbers_of(|_| true) {
-            let removed = epoll.remove(entry);
-            self.remove_entry(EntryId { epoll: number, entry }, removed);
+        for (entry, removed) in core::mem::take(&mut epoll.entries) {
+            self.remove_entry(EntryId { epoll: number, entry }, Some(removed));
         }
         self.waiters.touched.forget(number);
     }

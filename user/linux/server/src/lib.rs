@@ -27,6 +27,7 @@ pub mod locks;
 pub mod options;
 mod owners;
 pub mod packed;
+mod parents;
 pub mod process;
 pub mod processes;
 pub mod running;

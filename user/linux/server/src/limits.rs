@@ -82,7 +82,7 @@ impl Default for Limits {
         let mut limits = Limits([unlimited; resource::COUNT]);
         limits.set(resource::STACK, Limit { soft: 8 << 20, ..unlimited });
         limits.set(resource::CORE, Limit { soft: 0, ..unlimited });
-        limits.set(resource::DESCRIPTORS, Limit { soft: MAX_DESCRIPTORS.into(), hard: 1 << 20 });
+        limits.set(resource::DESCRIPTORS, Limit { soft: MAX_DESCRIPTORS.into(), hard: 4096 });
         limits.set(resource::LOCKED, Limit { soft: 8 << 20, hard: 8 << 20 });
         // Without the capability for it, nobody gets a higher priority.
         limits.set(resource::NICE, Limit { soft: 0, hard: 0 });

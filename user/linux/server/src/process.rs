@@ -126,6 +126,8 @@ pub struct Process<M: Machine> {
     pub id: u32,
     /// Number of its parent; 0 for the first process.
     pub parent: u32,
+    /// The thread of its parent that has made it. It may have ended if nobody wants to learn of that.
+    pub made_by: u32,
     /// Number of its group.
     pub group: u32,
     /// Number of its session.
@@ -205,6 +207,7 @@ impl<M: Machine> Process<M> {
         Process {
             id,
             parent: 0,
+            made_by: 0,
             group: id,
             session: id,
             terminal: None,

@@ -22,6 +22,8 @@ pub struct Processes<M: Machine> {
     last: u32,
     /// How often numbers have begun anew.
     round: u16,
+    /// Some process has asked for a signal when the thread ends that has made it.
+    pub(crate) watch_parents: bool,
 }
 
 impl<M: Machine> Processes<M> {
@@ -32,7 +34,14 @@ impl<M: Machine> Processes<M> {
 
     /// Returns no processes.
     pub const fn new() -> Processes<M> {
-        Processes { all: BTreeMap::new(), latest: None, owners: BTreeMap::new(), last: FIRST, round: 0 }
+        Processes {
+            all: BTreeMap::new(),
+            latest: None,
+            owners: BTreeMap::new(),
+            last: FIRST,
+            round: 0,
+            watch_parents: false,
+        }
     }
 
     /// Returns the next free number, which no process, thread, group or session has, if there may be a further process

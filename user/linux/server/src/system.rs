@@ -121,6 +121,8 @@ pub struct System<M: Machine> {
     pub waiters: Waiters,
     /// Random bytes that stay as long as the instance, once somebody has asked for them.
     pub(crate) start_identifier: Option<[u8; 16]>,
+    /// Names of the machine and of its domain.
+    pub(crate) names: [Vec<u8>; 2],
     /// Processes for which signals have come.
     pub(crate) signalled: VecDeque<u32>,
 }
@@ -160,6 +162,7 @@ impl<M: Machine> System<M> {
             is_short: false,
             waiters: Waiters::default(),
             start_identifier: None,
+            names: ["tench", "(none)"].map(Vec::from),
             signalled: VecDeque::new(),
         };
         system.update_time();

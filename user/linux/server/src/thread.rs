@@ -120,6 +120,8 @@ pub struct Thread<M: Machine> {
     pub identity: Identity,
     /// The name, at first that of its program.
     pub name: [u8; 16],
+    /// The signal that its process gets when the thread ends that has made the process; 0 for none.
+    pub end_of_parent: u32,
     /// Address of a word that becomes zero when the thread ends, for others to see; 0 for none.
     pub clear_at_end: u64,
     /// Address of the list of locks that are marked when the thread ends without having released them; 0 for none.
@@ -144,6 +146,7 @@ impl<M: Machine> Thread<M> {
             scheduling: Scheduling::default(),
             identity: Identity::SUPER_USER,
             name: [0; 16],
+            end_of_parent: 0,
             clear_at_end: 0,
             robust_list: 0,
         }

@@ -82,13 +82,16 @@ impl<R> Sockets<R> {
     }
 
     fn check_ports(&self) {
-        for ((kind, number), port) in &self.ports.ports {
+        for ((protocol, number), port) in &self.ports.ports {
             assert!(!port.bound.is_empty(), "somebody is at port {number}");
             for index in &port.bound {
                 let socket = self.at(*index);
                 let internet = &socket.internet;
                 assert!(
-                    socket.is_open && internet.has_port && internet.local.port() == *number && socket.kind == *kind
+                    socket.is_open
+                        && internet.has_port
+                        && internet.local.port() == *number
+                        && socket.protocol() == *protocol
                 );
                 assert_eq!(port.bound.iter().filter(|other| *other == index).count(), 1);
             }

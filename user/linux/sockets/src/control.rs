@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use tench_linux_calls::records::{u32_at, u64_at};
 
 use crate::Errno;
-use crate::numbers::{control, level, message};
+use crate::numbers::{control, ip, level, message};
 
 /// Size of a header, and places in it.
 const HEADER: usize = 16;
@@ -46,6 +46,58 @@ impl Credentials {
             place.copy_from_slice(&number.to_le_bytes());
         }
         record
+    }
+}
+
+/// The part of the header of a message of IPv6 that says how it goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Way {
+    /// Number of machines that may still pass it on.
+    pub hops: Option<u8>,
+    /// The traffic class.
+    pub class: Option<u8>,
+}
+
+impl Way {
+    /// The usual way, of which nothing is said.
+    pub const USUAL: Way = Way { hops: None, class: None };
+
+    /// Returns what `more` says, and otherwise what is said here.
+    pub(crate) fn or(self, more: Way) -> Way {
+        Way { hops: more.hops.or(self.hops), class: more.class.or(self.class) }
+    }
+
+    /// Parses the control messages that a program sends over a socket of UDP and IPv6. Others mean nothing here.
+    ///
+    /// # Errors
+    /// `EINVAL`: a message is longer than what is there, or has a value that is none.
+    pub fn parse(mut records: &[u8]) -> Result<Way, Errno> {
+        let mut way = Way::USUAL;
+        while records.len() >= HEADER {
+            let length = u64_at(records, LENGTH);
+            if length < HEADER as u64 || length > records.len() as u64 {
+                return Err(Errno::EINVAL);
+            }
+            let length = length as usize;
+            let contents = &records[HEADER..length];
+            match (u32_at(records, LEVEL), u32_at(records, TYPE)) {
+                (level::IPV6, ip::HOPLIMIT) => way.hops = part(contents)?,
+                (level::IPV6, ip::TCLASS) => way.class = part(contents)?,
+                (level::IPV6, _) => return Err(Errno::EINVAL),
+                _ => {}
+            }
+            records = records.get(aligned(length)..).unwrap_or_default();
+        }
+        Ok(way)
+    }
+}
+
+/// Returns a part of a message's header from a control message's contents; -1 stands for the usual one.
+fn part(contents: &[u8]) -> Result<Option<u8>, Errno> {
+    let bytes: [u8; 4] = contents.try_into().map_err(|_| Errno::EINVAL)?;
+    match i32::from_le_bytes(bytes) {
+        -1 => Ok(None),
+        value => u8::try_from(value).map(Some).map_err(|_| Errno::EINVAL),
     }
 }
 
@@ -115,7 +167,7 @@ impl Writer {
     }
 
     /// Adds a message, or as much of it as there is room for.
-    fn write(&mut self, kind: u32, contents: &[u8]) {
+    fn write(&mut self, level: u32, kind: u32, contents: &[u8]) {
         let room = self.room - self.records.len();
         if room < HEADER {
             self.is_cut = true;
@@ -125,7 +177,7 @@ impl Writer {
         let length = whole.min(room);
         self.is_cut |= length < whole;
         self.records.extend((length as u64).to_le_bytes());
-        self.records.extend(level::SOCKET.to_le_bytes());
+        self.records.extend(level.to_le_bytes());
         self.records.extend(kind.to_le_bytes());
         self.records.extend(&contents[..length - HEADER]);
         let end = self.records.len() - length + aligned(length);
@@ -134,7 +186,16 @@ impl Writer {
 
     /// Adds the sender's credentials.
     pub fn credentials(&mut self, credentials: Credentials) {
-        self.write(control::CREDENTIALS, &credentials.to_record());
+        self.write(level::SOCKET, control::CREDENTIALS, &credentials.to_record());
+    }
+
+    /// Adds how a message has come.
+    pub fn way(&mut self, way: Way) {
+        for (kind, part) in [(ip::HOPLIMIT, way.hops), (ip::TCLASS, way.class)] {
+            if let Some(part) = part {
+                self.write(level::IPV6, kind, &u32::from(part).to_le_bytes());
+            }
+        }
     }
 
     /// Returns how many of so many received files there is room for. The caller gives these descriptors, and lets the
@@ -149,7 +210,7 @@ impl Writer {
     pub fn descriptors(&mut self, descriptors: &[u32]) {
         if !descriptors.is_empty() {
             let contents: Vec<u8> = descriptors.iter().flat_map(|number| number.to_le_bytes()).collect();
-            self.write(control::RIGHTS, &contents);
+            self.write(level::SOCKET, control::RIGHTS, &contents);
         }
     }
 

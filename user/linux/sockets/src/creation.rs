@@ -42,7 +42,7 @@ fn meaning(domain: u32, kind: u32, protocol: u32) -> Result<(Domain, Kind), Errn
     match (kind, protocol) {
         (_, protocol::MAX..) => Err(Errno::EINVAL),
         (kind::STREAM, 0 | protocol::TCP) => Ok((domain, Kind::Stream)),
-        (kind::DGRAM, 0 | protocol::UDP) => Ok((domain, Kind::Datagram)),
+        (kind::DGRAM, 0 | protocol::UDP | protocol::UDPLITE) => Ok((domain, Kind::Datagram)),
         (kind::STREAM | kind::DGRAM | kind::RAW, _) => Err(Errno::EPROTONOSUPPORT),
         _ => Err(Errno::ESOCKTNOSUPPORT),
     }
@@ -60,7 +60,9 @@ impl<R> Sockets<R> {
     pub fn socket(&mut self, domain: u32, kind: u32, protocol: u32) -> Result<SocketId, Errno> {
         let (domain, kind) = meaning(domain, kind, protocol)?;
         let index = self.add(domain, kind)?;
-        self.at_mut(index).backlog = MESSAGES;
+        let socket = self.at_mut(index);
+        socket.backlog = MESSAGES;
+        socket.internet.is_lite = domain != Domain::Unix && protocol == protocol::UDPLITE;
         Ok(SocketId(index))
     }
 

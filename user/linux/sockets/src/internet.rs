@@ -7,7 +7,7 @@ impl<R> Sockets<R> {
     /// Ends that a socket listens. The connections that nobody has accepted are reset.
     pub(crate) fn stop_listening(&mut self, index: u32) {
         let socket = self.at(index);
-        let key = (socket.kind, socket.internet.local.port());
+        let key = (socket.protocol(), socket.internet.local.port());
         if let Some(port) = self.ports.ports.get_mut(&key) {
             port.listening.retain(|other| *other != index);
         }

@@ -25,6 +25,7 @@ pub mod protocol {
     pub const UNIX: u32 = 1;
     pub const TCP: u32 = 6;
     pub const UDP: u32 = 17;
+    pub const UDPLITE: u32 = 136;
     /// Number of protocols.
     pub const MAX: u32 = 263;
 }
@@ -54,6 +55,7 @@ pub mod level {
     pub const SOCKET: u32 = 1;
     pub const TCP: u32 = 6;
     pub const IPV6: u32 = 41;
+    pub const UDPLITE: u32 = 136;
 }
 
 pub mod option {
@@ -96,7 +98,18 @@ pub mod tcp {
 pub mod ip {
     //! Options at the levels `IPPROTO_IP` and `IPPROTO_IPV6`.
     pub const TOS: u32 = 1;
+    pub const UNICAST_HOPS: u32 = 16;
     pub const V6ONLY: u32 = 26;
+    pub const RECVHOPLIMIT: u32 = 51;
+    pub const HOPLIMIT: u32 = 52;
+    pub const RECVTCLASS: u32 = 66;
+    pub const TCLASS: u32 = 67;
+}
+
+pub mod lite {
+    //! Options at the level `IPPROTO_UDPLITE`.
+    pub const SEND_CSCOV: u32 = 10;
+    pub const RECV_CSCOV: u32 = 11;
 }
 
 pub mod shutdown {

@@ -1,6 +1,7 @@
 //! The options of sockets.
 
-use crate::numbers::{ip, level, option, tcp};
+use crate::control::Way;
+use crate::numbers::{ip, level, lite, option, tcp};
 use crate::socket::{Domain, Kind, State};
 use crate::{Errno, SocketId, Sockets};
 
@@ -12,6 +13,11 @@ const TCP_RECEIVE: u32 = 131_072;
 /// The smallest buffers.
 const LEAST_SEND: u32 = 4608;
 const LEAST_RECEIVE: u32 = 2304;
+
+/// How many machines may pass a message on, unless a program says otherwise.
+const HOPS: u8 = 64;
+/// The fewest bytes that can have a checksum: those of a header of UDP.
+const LEAST_COVERAGE: u32 = 8;
 
 /// Microseconds in a second.
 const SECOND: i64 = 1_000_000;
@@ -50,6 +56,13 @@ pub(crate) struct Options {
     has_no_delay: bool,
     is_corked: bool,
     tcp: [u32; 4],
+    /// How messages of IPv6 go.
+    pub(crate) way: Way,
+    /// Says whether the program wants to know the hops that were left, and the traffic class.
+    tells: [bool; 2],
+    /// How many bytes of a message have a checksum, of those that are sent and at least of those that are received; 0
+    /// stands for all. No message has one, since none leaves the machine.
+    coverage: [u32; 2],
 }
 
 impl Options {
@@ -71,7 +84,42 @@ impl Options {
             has_no_delay: false,
             is_corked: false,
             tcp: [TCP_NUMBERS[0].3, TCP_NUMBERS[1].3, TCP_NUMBERS[2].3, TCP_NUMBERS[3].3],
+            way: Way { hops: Some(HOPS), class: Some(0) },
+            tells: [false; 2],
+            coverage: [0; 2],
         }
+    }
+
+    /// Returns what the program wants to know of how a message has come.
+    pub(crate) fn told_way(&self, way: Way) -> Way {
+        Way { hops: way.hops.filter(|_| self.tells[0]), class: way.class.filter(|_| self.tells[1]) }
+    }
+
+    /// Sets an option of IPv6.
+    fn set_version_6(&mut self, name: u32, value: u32) -> Result<(), Errno> {
+        let part = |usual: u8| match value.cast_signed() {
+            -1 => Ok(Some(usual)),
+            value => u8::try_from(value).map(Some).map_err(|_| Errno::EINVAL),
+        };
+        match name {
+            ip::UNICAST_HOPS => self.way.hops = part(HOPS)?,
+            ip::TCLASS => self.way.class = part(0)?,
+            ip::RECVHOPLIMIT => self.tells[0] = value != 0,
+            ip::RECVTCLASS => self.tells[1] = value != 0,
+            _ => return Err(Errno::ENOPROTOOPT),
+        }
+        Ok(())
+    }
+
+    /// Returns the value of an option of IPv6.
+    fn version_6(&self, name: u32) -> Result<u32, Errno> {
+        Ok(match name {
+            ip::UNICAST_HOPS => self.way.hops.unwrap_or(HOPS).into(),
+            ip::TCLASS => self.way.class.unwrap_or(0).into(),
+            ip::RECVHOPLIMIT => self.tells[0].into(),
+            ip::RECVTCLASS => self.tells[1].into(),
+            _ => return Err(Errno::ENOPROTOOPT),
+        })
     }
 
     /// Returns whether a switch is on.
@@ -127,6 +175,15 @@ fn time(value: &[u8]) -> Result<i64, Errno> {
     Ok(if seconds < 0 { 1 } else { seconds.checked_mul(SECOND).and_then(|all| all.checked_add(rest)).unwrap_or(0) })
 }
 
+/// Returns the place of a number of bytes with a checksum.
+fn coverage(name: u32) -> Result<usize, Errno> {
+    match name {
+        lite::SEND_CSCOV => Ok(0),
+        lite::RECV_CSCOV => Ok(1),
+        _ => Err(Errno::ENOPROTOOPT),
+    }
+}
+
 /// Returns the size of the buffer that a program gets that asks for one.
 fn buffer(wanted: u32, least: u32) -> u32 {
     (wanted.min(BUFFER) * 2).max(least)
@@ -143,7 +200,7 @@ impl<R> Sockets<R> {
     /// - `EBADF`
     pub fn set_option(&mut self, id: SocketId, level: u32, name: u32, value: &[u8]) -> Result<(), Errno> {
         let socket = self.open(id)?;
-        let (domain, is_tcp) = (socket.domain, socket.is_tcp());
+        let (domain, is_tcp, is_lite) = (socket.domain, socket.is_tcp(), socket.internet.is_lite);
         match (level, domain) {
             (level::SOCKET, _) => self.set_socket_option(id.0, name, value),
             (_, Domain::Unix) => Err(Errno::EOPNOTSUPP),
@@ -159,6 +216,16 @@ impl<R> Sockets<R> {
                     return Err(Errno::EINVAL);
                 }
                 socket.options.is_version_6_only = number(value, 0)? != 0;
+                Ok(())
+            }
+            (level::IPV6, Domain::Internet6) => {
+                let value = number(value, 0)?;
+                self.at_mut(id.0).options.set_version_6(name, value)
+            }
+            (level::UDPLITE, _) if is_lite => {
+                let value = number(value, 0)?;
+                let coverage = &mut self.at_mut(id.0).options.coverage[coverage(name)?];
+                *coverage = if value == 0 { 0 } else { value.clamp(LEAST_COVERAGE, u16::MAX.into()) };
                 Ok(())
             }
             _ => Err(Errno::ENOPROTOOPT),
@@ -245,6 +312,11 @@ impl<R> Sockets<R> {
             (level::IP, _) if name == ip::TOS => Ok(OptionValue::number(options.service.into())),
             (level::IPV6, Domain::Internet6) if name == ip::V6ONLY => {
                 Ok(OptionValue::number(options.is_version_6_only.into()))
+            }
+            (level::IPV6, Domain::Internet6) => options.version_6(name).map(OptionValue::number),
+            // UDP's messages have checksums of all bytes.
+            (level::UDPLITE, _) if socket.kind == Kind::Datagram => {
+                Ok(OptionValue::number(options.coverage[coverage(name)?]))
             }
             _ => Err(Errno::ENOPROTOOPT),
         }

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
-use crate::numbers::option;
+use crate::numbers::{option, protocol};
 use crate::socket::{Domain, Kind, Socket, State, unspecified};
 use crate::{Errno, SocketId, Sockets};
 
@@ -24,7 +24,8 @@ pub(crate) struct Port {
 /// All ports at which somebody is.
 #[derive(Debug)]
 pub(crate) struct Ports {
-    pub(crate) ports: BTreeMap<(Kind, u16), Port>,
+    /// By the protocol and the number.
+    pub(crate) ports: BTreeMap<(u32, u16), Port>,
     /// The port that is given next.
     next: u16,
 }
@@ -35,11 +36,11 @@ impl Ports {
     }
 
     /// Returns a port at which nobody is.
-    fn choose(&mut self, kind: Kind) -> Option<u16> {
+    fn choose(&mut self, protocol: u32) -> Option<u16> {
         for _ in FIRST_PORT..=LAST_PORT {
             let port = self.next;
             self.next = if port == LAST_PORT { FIRST_PORT } else { port + 1 };
-            if !self.ports.contains_key(&(kind, port)) {
+            if !self.ports.contains_key(&(protocol, port)) {
                 return Some(port);
             }
         }
@@ -80,7 +81,7 @@ impl<R> Sockets<R> {
     /// Returns whether a socket may not be where it wants to be, or is.
     fn has_conflict(&self, index: u32) -> bool {
         let own = self.at(index);
-        let Some(port) = self.ports.ports.get(&(own.kind, own.internet.local.port())) else { return false };
+        let Some(port) = self.ports.ports.get(&(own.protocol(), own.internet.local.port())) else { return false };
         let conflicts = |other: u32| {
             let other = self.at(other);
             overlap(own, other) && !may_share(own, other)
@@ -92,7 +93,7 @@ impl<R> Sockets<R> {
     pub(crate) fn enter_port(&mut self, index: u32) {
         let socket = self.at_mut(index);
         socket.internet.has_port = true;
-        let key = (socket.kind, socket.internet.local.port());
+        let key = (socket.protocol(), socket.internet.local.port());
         self.ports.ports.entry(key).or_default().bound.push(index);
     }
 
@@ -102,7 +103,7 @@ impl<R> Sockets<R> {
         if !core::mem::take(&mut socket.internet.has_port) {
             return;
         }
-        let key = (socket.kind, socket.internet.local.port());
+        let key = (socket.protocol(), socket.internet.local.port());
         if let Some(port) = self.ports.ports.get_mut(&key) {
             if let Some(place) = port.bound.iter().rposition(|other| *other == index) {
                 port.bound.remove(place);
@@ -121,7 +122,7 @@ impl<R> Sockets<R> {
     pub(crate) fn choose_port(&mut self, index: u32) -> Result<(), Errno> {
         let socket = self.at(index);
         if !socket.internet.has_port {
-            let port = self.ports.choose(socket.kind).ok_or(Errno::EADDRNOTAVAIL)?;
+            let port = self.ports.choose(socket.protocol()).ok_or(Errno::EADDRNOTAVAIL)?;
             self.at_mut(index).internet.local.set_port(port);
             self.enter_port(index);
         }
@@ -178,14 +179,14 @@ impl<R> Sockets<R> {
             return Err(Errno::EADDRINUSE);
         }
         let socket = self.at(index);
-        let key = (socket.kind, socket.internet.local.port());
+        let key = (socket.protocol(), socket.internet.local.port());
         self.ports.ports.entry(key).or_default().listening.push(index);
         Ok(())
     }
 
     /// Returns the socket that listens at an address.
     pub(crate) fn find_listener(&self, address: SocketAddr) -> Option<u32> {
-        let port = self.ports.ports.get(&(Kind::Stream, address.port()))?;
+        let port = self.ports.ports.get(&(protocol::TCP, address.port()))?;
         let at_address = port.listening.iter().filter(|listener| receives_at(self.at(**listener), address.ip()));
         at_address.max_by_key(|listener| self.nearness(**listener)).copied()
     }

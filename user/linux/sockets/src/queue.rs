@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use crate::Errno;
-use crate::control::Credentials;
+use crate::control::{Credentials, Way};
 use crate::parts::Source;
 
 /// Room in a ring that is kept while it is empty.
@@ -52,8 +52,8 @@ pub(crate) const fn message_charge(length: usize) -> usize {
 pub(crate) enum Origin {
     /// A Unix socket, which pays for the segment.
     Unix(u32),
-    /// An internet address.
-    Internet(SocketAddr),
+    /// An internet address, and how the message was sent.
+    Internet(SocketAddr, Way),
 }
 
 /// A message, or bytes of a stream that were sent at once.

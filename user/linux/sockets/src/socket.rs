@@ -79,6 +79,10 @@ pub(crate) struct Internet {
     /// Says whether the other side was told that nothing more is sent. A socket that stops sending before it is
     /// connected tells nobody.
     pub(crate) has_finished: bool,
+    /// Says whether the protocol is UDP-Lite, whose messages may have checksums of a part.
+    pub(crate) is_lite: bool,
+    /// Says whether a `connect` that has not waited was told nothing yet of how that ended.
+    pub(crate) is_attempted: bool,
     /// Says whether the socket was connected, and `connect` has to be told so, even if the connection is over.
     pub(crate) was_connected: bool,
 }
@@ -101,6 +105,8 @@ impl Internet {
             address_is_chosen: false,
             is_finished: false,
             has_finished: false,
+            is_lite: false,
+            is_attempted: false,
             was_connected: false,
         }
     }
@@ -182,6 +188,7 @@ impl<R> Socket<R> {
         match (self.domain, self.kind) {
             (Domain::Unix, _) => 0,
             (_, Kind::Stream) => protocol::TCP,
+            _ if self.internet.is_lite => protocol::UDPLITE,
             _ => protocol::UDP,
         }
     }

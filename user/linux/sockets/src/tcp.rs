@@ -11,8 +11,9 @@
 
 use core::net::SocketAddr;
 
+use crate::control::Credentials;
 use crate::creation::MESSAGES;
-use crate::numbers::message;
+use crate::numbers::{message, protocol};
 use crate::parts::{self, Sink, Source};
 use crate::ports::{forget_addresses, route};
 use crate::socket::{Kind, Socket, State};
@@ -46,6 +47,9 @@ impl<R> Sockets<R> {
             }
             Target::Node(_) | Target::Abstract(_) => return Err(Errno::EAFNOSUPPORT.into()),
         };
+        if core::mem::take(&mut self.at_mut(index).internet.is_attempted) {
+            return self.end_attempt(index).map_err(Refusal::from);
+        }
         let own = self.at(index);
         if own.internet.was_connected || own.state != State::Closed {
             return Err(Errno::EISCONN.into());
@@ -65,6 +69,42 @@ impl<R> Sockets<R> {
         Ok(())
     }
 
+    /// Connects a socket for a program that does not wait. If the connection is made or refused, it learns that later:
+    /// by an event, by `SO_ERROR`, or if it connects again.
+    ///
+    /// # Errors
+    /// - Those of [`Sockets::connect`].
+    /// - `EINPROGRESS`: a connection of TCP is being made.
+    pub fn attempt(&mut self, id: SocketId, target: Target<'_>, credentials: Credentials) -> Result<(), Refusal> {
+        let socket = self.open(id)?;
+        let begins = socket.is_tcp() && !socket.internet.is_attempted && matches!(target, Target::Internet(_));
+        let result = self.connect(id, target, credentials);
+        let is_refused = matches!(result, Err(Refusal::Fails(Errno::ECONNREFUSED)));
+        if !begins || result.is_err() && !is_refused {
+            return result;
+        }
+        let socket = self.at_mut(id.0);
+        socket.internet.is_attempted = true;
+        if is_refused {
+            socket.error = Some(Errno::ECONNREFUSED);
+            (socket.receives_no_more, socket.sends_no_more) = (true, true);
+            self.tell_state(id.0);
+        }
+        Err(Errno::EINPROGRESS.into())
+    }
+
+    /// Returns how an attempt to connect has ended, of which a program has not learnt yet.
+    fn end_attempt(&mut self, index: u32) -> Result<(), Errno> {
+        let socket = self.at_mut(index);
+        if socket.state == State::Established {
+            return Ok(());
+        }
+        let error = socket.error.take().unwrap_or(Errno::ECONNABORTED);
+        self.disconnect_tcp(index);
+        self.at_mut(index).error = None;
+        Err(error)
+    }
+
     /// Connects a socket to one that listens at an address.
     fn make_connection(
         &mut self,
@@ -79,7 +119,7 @@ impl<R> Sockets<R> {
             source = address.ip();
         }
         let local = SocketAddr::new(source, own.internet.local.port());
-        let there = self.ports.ports.get(&(Kind::Stream, local.port()));
+        let there = self.ports.ports.get(&(protocol::TCP, local.port()));
         let is_same = |other: &&u32| {
             let internet = &self.at(**other).internet;
             internet.local == local && internet.remote == Some(address)
@@ -129,6 +169,7 @@ impl<R> Sockets<R> {
         (socket.receives_no_more, socket.sends_no_more) = (false, false);
         (socket.internet.is_finished, socket.internet.has_finished) = (false, false);
         socket.internet.was_connected = false;
+        socket.internet.is_attempted = false;
         forget_addresses(socket);
     }
 

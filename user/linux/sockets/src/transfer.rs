@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use crate::address::{Address, UnixName};
-use crate::control::Credentials;
+use crate::control::{Credentials, Way};
 use crate::numbers::message;
 use crate::parts::{self, Sink, Source};
-use crate::queue::Queue;
+use crate::queue::{Origin, Queue};
 use crate::socket::{Kind, Socket, State};
 use crate::{Errno, Event, Refusal, SocketId, Sockets, Target};
 
@@ -21,6 +21,8 @@ pub struct Message<'a> {
     pub credentials: Credentials,
     /// Says whether the program has sent the credentials itself, so that they are told in any case.
     pub states_credentials: bool,
+    /// How a message of IPv6 goes, as far as the program says so.
+    pub way: Way,
     /// Flags of the call.
     pub flags: u32,
 }
@@ -58,6 +60,8 @@ pub struct Received<R> {
     pub sender: Sender,
     /// The sender's credentials, if the socket is told them.
     pub credentials: Option<Credentials>,
+    /// How a message of IPv6 has come, as far as the program wants to know it.
+    pub way: Way,
     /// Rights, which the caller has now. None with `MSG_PEEK`: see [`Sockets::rights_ahead`].
     pub rights: Vec<R>,
     /// Says whether there were rights, also with `MSG_PEEK`.
@@ -71,7 +75,16 @@ impl<R> Received<R> {
     }
 
     pub(crate) const fn new(count: usize) -> Received<R> {
-        Received { count, flags: 0, sender: Sender::Unnamed, credentials: None, rights: Vec::new(), has_rights: false }
+        let way = Way::USUAL;
+        Received {
+            count,
+            flags: 0,
+            sender: Sender::Unnamed,
+            credentials: None,
+            way,
+            rights: Vec::new(),
+            has_rights: false,
+        }
     }
 }
 
@@ -190,6 +203,9 @@ impl<R> Sockets<R> {
         let mut received = Received::new(if flags & message::TRUNC != 0 { length } else { length.min(room) });
         received.flags = if length > room { message::TRUNC } else { 0 };
         received.credentials = socket.options.passes_credentials.then_some(segment.credentials);
+        if let Origin::Internet(SocketAddr::V6(_), way) = segment.origin {
+            received.way = socket.options.told_way(way);
+        }
         received.has_rights = !segment.rights.is_empty();
         received.sender = self.sender(index);
         if flags & message::PEEK == 0 {

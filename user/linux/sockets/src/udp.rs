@@ -9,7 +9,7 @@ use crate::numbers::option;
 use crate::parts::{self, Source};
 use crate::ports::{forget_addresses, receives_at, route};
 use crate::queue::{Origin, Segment, message_charge};
-use crate::socket::{Kind, State};
+use crate::socket::State;
 use crate::transfer::Message;
 use crate::{Errno, Event, Sockets, Target};
 
@@ -57,8 +57,8 @@ impl<R> Sockets<R> {
     }
 
     /// Returns the socket that receives a message.
-    fn find_receiver(&self, from: SocketAddr, to: SocketAddr) -> Option<u32> {
-        let port = self.ports.ports.get(&(Kind::Datagram, to.port()))?;
+    fn find_receiver(&self, protocol: u32, from: SocketAddr, to: SocketAddr) -> Option<u32> {
+        let port = self.ports.ports.get(&(protocol, to.port()))?;
         let receives = |index: &&u32| {
             let socket = self.at(**index);
             receives_at(socket, to.ip()) && socket.internet.remote.is_none_or(|remote| remote == from)
@@ -92,7 +92,8 @@ impl<R> Sockets<R> {
             return Err(Errno::EPIPE);
         }
         let from = SocketAddr::new(source, own.internet.local.port());
-        match self.find_receiver(from, to) {
+        let (way, protocol) = (own.options.way.or(message.way), own.protocol());
+        match self.find_receiver(protocol, from, to) {
             None => {
                 let own = self.at_mut(index);
                 if own.internet.remote == Some(to) {
@@ -101,12 +102,12 @@ impl<R> Sockets<R> {
                 }
             }
             // Messages for which there is no room are lost.
-            Some(receiver) => self.deliver(from, receiver, parts, length),
+            Some(receiver) => self.deliver(Origin::Internet(from, way), receiver, parts, length),
         }
         Ok(length)
     }
 
-    fn deliver(&mut self, from: SocketAddr, to: u32, parts: &[&[u8]], length: usize) {
+    fn deliver(&mut self, origin: Origin, to: u32, parts: &[&[u8]], length: usize) {
         let receiver = self.at(to);
         let is_full = receiver.queue.charge > receiver.options.receive_buffer as usize;
         if is_full || self.check_limits(length, 0).is_err() {
@@ -115,7 +116,7 @@ impl<R> Sockets<R> {
         let segment = Segment {
             length,
             charge: message_charge(length),
-            origin: Origin::Internet(from),
+            origin,
             credentials: Credentials::NOBODY,
             rights: Vec::new(),
         };

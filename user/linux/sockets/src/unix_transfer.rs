@@ -155,7 +155,7 @@ impl<R> Sockets<R> {
         let socket = self.at(index);
         match socket.queue.segments.front().map(|segment| segment.origin) {
             Some(Origin::Unix(sender)) => self.at(sender).name.clone().map_or(Sender::Unnamed, Sender::Unix),
-            Some(Origin::Internet(address)) => Sender::Internet(shown_by(socket, address)),
+            Some(Origin::Internet(address, _)) => Sender::Internet(shown_by(socket, address)),
             None => Sender::Unnamed,
         }
     }

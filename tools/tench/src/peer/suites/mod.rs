@@ -4,6 +4,7 @@
 
 mod crates;
 mod go;
+mod registered;
 mod sources;
 
 use std::fs;
@@ -45,6 +46,8 @@ struct List {
     crates: Vec<crates::Suite>,
     #[serde(rename = "go", default)]
     of_go: Vec<go::Suite>,
+    #[serde(default)]
+    registered: Vec<registered::Suite>,
 }
 
 /// A suite of one of the kinds.
@@ -56,6 +59,8 @@ enum Suite {
     Crate(crates::Suite),
     /// Tests of Go's own packages.
     Go(go::Suite),
+    /// A program of a registry's package.
+    Registered(registered::Suite),
 }
 
 impl Suite {
@@ -64,6 +69,7 @@ impl Suite {
             Suite::Sources(suite) => &suite.name,
             Suite::Crate(suite) => &suite.name,
             Suite::Go(suite) => &suite.name,
+            Suite::Registered(suite) => &suite.name,
         }
     }
 
@@ -73,15 +79,18 @@ impl Suite {
             Suite::Sources(suite) => suite.defect(),
             Suite::Crate(suite) => suite.defect(),
             Suite::Go(suite) => suite.defect(),
+            Suite::Registered(suite) => suite.defect(),
         }
     }
 }
 
 /// Returns the suite of a name from the text of the list, and the list's snapshot.
 fn find(text: &str, name: &str) -> Result<(Suite, String)> {
-    let List { snapshot, sources, crates, of_go } = toml::from_str(text).map_err(|error| miette!("{LIST}: {error}"))?;
+    let List { snapshot, sources, crates, of_go, registered } =
+        toml::from_str(text).map_err(|error| miette!("{LIST}: {error}"))?;
     let all = sources.into_iter().map(Suite::Sources).chain(crates.into_iter().map(Suite::Crate));
-    let all: Vec<Suite> = all.chain(of_go.into_iter().map(Suite::Go)).collect();
+    let all = all.chain(of_go.into_iter().map(Suite::Go));
+    let all: Vec<Suite> = all.chain(registered.into_iter().map(Suite::Registered)).collect();
     let names: Vec<String> = all.iter().map(|suite| suite.name().to_owned()).collect();
     let found = all.into_iter().find(|suite| suite.name() == name);
     let help = format!("allowed: {}", names.join(", "));
@@ -111,6 +120,7 @@ pub fn add(tree: &mut Tree, workspace: &Workspace, directory: &Path, name: &str)
             Suite::Sources(suite) => sources::make(suite, &Packages::of(snapshot), workspace, directory, &own)?,
             Suite::Crate(suite) => crates::make(suite, &own)?,
             Suite::Go(suite) => suite.make(&Packages::of(snapshot), directory, &own)?,
+            Suite::Registered(suite) => suite.make(&own)?,
         }
         workspace::write_file(&own.join(STAMP), stamp.as_bytes())?;
     }
@@ -118,6 +128,7 @@ pub fn add(tree: &mut Tree, workspace: &Workspace, directory: &Path, name: &str)
         Suite::Sources(suite) => sources::add(tree, suite, &own),
         Suite::Crate(suite) => put(tree, &suite.name, PROGRAM, workspace::read_file(&crates::program(suite, &own))?),
         Suite::Go(suite) => suite.add(tree, &own),
+        Suite::Registered(suite) => put(tree, &suite.name, PROGRAM, workspace::read_file(&suite.program(&own))?),
     }
 }
 
@@ -156,7 +167,10 @@ mod tests {
         assert!(matches!(find(&text, "fsx").unwrap().0, Suite::Crate(_)));
         let error = find(&text, "other").unwrap_err();
         assert_eq!(error.to_string(), format!("{LIST} has no suite other"));
-        assert_eq!(error.help().unwrap().to_string(), "allowed: posix, pjdfstest, fsx, go");
+        assert_eq!(
+            error.help().unwrap().to_string(),
+            "allowed: posix, pjdfstest, fsx, coremark, go, esbuild, ruff, uv"
+        );
         let error = find(&text.replace(".dsc", ".tar"), "posix").unwrap_err().to_string();
         assert!(error.ends_with("must be the package's description, a .dsc"), "{error}");
         let error = find(&text.replace("version = \"0.3.2\"", "version = \"0.3\""), "fsx").unwrap_err().to_string();

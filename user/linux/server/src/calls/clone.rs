@@ -175,6 +175,7 @@ impl<M: Machine> Caller<'_, M> {
         let is_sibling = beginning.has(clone::PARENT);
         let mut child = Process {
             parent: if is_sibling { own.parent } else { own.id },
+            made_by: if is_sibling { own.made_by } else { own.thread().id },
             group: own.group,
             session: own.session,
             terminal: own.terminal,

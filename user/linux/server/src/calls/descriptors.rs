@@ -1,12 +1,13 @@
 //! Calls about descriptors.
 
 use tench_linux_calls::numbers::{lock, open};
-use tench_linux_files::{Errno, Kind, NodeId, Pipe};
+use tench_linux_files::{Errno, Kind, NodeId};
 
 use crate::Machine;
 use crate::caller::{Caller, MAX_SMALL, Result};
 use crate::descriptors::{DescriptionId, Descriptor, Place};
 use crate::devices;
+use crate::waiting::Key;
 
 /// A file may be longer than 2 GiB. Programs of 64 bits always get this flag.
 pub(super) const LARGE: u32 = open::LARGEFILE;
@@ -202,7 +203,6 @@ impl<M: Machine> Caller<'_, M> {
         let descriptor = self.process.descriptors.get(number)?;
         let open_file = self.system.descriptions.get(descriptor.description);
         let is_path = open_file.is_path();
-        let is_pipe = self.system.tree.pipe_mut(open_file.node).is_some();
         match command as u32 {
             command @ (0 | 1030) => {
                 let from = argument as u32;
@@ -231,11 +231,26 @@ impl<M: Machine> Caller<'_, M> {
             }
             1033 => self.add_seals(descriptor.description, argument),
             1034 => self.seals(descriptor.description),
-            1031 | 1032 if is_pipe => Ok(Pipe::CAPACITY as u64),
+            1031 => {
+                let node = open_file.node;
+                self.resize_pipe(node, argument)
+            }
+            1032 => {
+                let pipe = self.system.tree.pipe_mut(open_file.node).ok_or(Errno::EBADF)?;
+                Ok(pipe.capacity() as u64)
+            }
             command @ (lock::GETLK..=lock::SETLKW | lock::OFD_GETLK..=lock::OFD_SETLKW) => {
                 self.lock_range(descriptor.description, command, argument)
             }
             command => self.control_owner(descriptor.description, command, argument),
         }
+    }
+
+    /// Sets the size of a pipe. Who waits for room may have some now.
+    fn resize_pipe(&mut self, node: NodeId, wanted: u64) -> Result {
+        let pipe = self.system.tree.pipe_mut(node).ok_or(Errno::EBADF)?;
+        let capacity = pipe.resize(wanted as u32 as usize)?;
+        self.system.waiters.wake(Key::Writable(node));
+        Ok(capacity as u64)
     }
 }

@@ -3,6 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use tench_linux_calls::numbers::capability;
 use tench_linux_files::Errno;
 
 use crate::Machine;
@@ -11,10 +12,14 @@ use crate::caller::{Caller, Result};
 /// Length of a string in the description of the system.
 const UNAME: usize = 65;
 
-/// Returns the description of the system: its type, name, release, version, machine and domain.
-pub(crate) const fn system_name() -> [&'static str; 6] {
-    ["Linux", "tench", "6.1.0", "#1 SMP Tench", "aarch64", "(none)"]
+/// Returns the description of the system: its type, release, version and machine.
+pub(crate) const fn system_name() -> [&'static str; 4] {
+    ["Linux", "6.1.0", "#1 SMP Tench", "aarch64"]
 }
+
+/// The places of names in [`System::names`](crate::System).
+pub(crate) const HOST: usize = 0;
+pub(crate) const DOMAIN: usize = 1;
 
 impl<M: Machine> Caller<'_, M> {
     /// Reads and sets how programs run: in one way only.
@@ -25,6 +30,8 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Controls the process.
     pub fn prctl(&mut self, operation: u64, arguments: [u64; 4]) -> Result {
+        const SET_END_OF_PARENT: u64 = 1;
+        const GET_END_OF_PARENT: u64 = 2;
         const SET_NAME: u64 = 15;
         const GET_NAME: u64 = 16;
         if let Some(result) = self.control_power(operation, arguments) {
@@ -32,6 +39,11 @@ impl<M: Machine> Caller<'_, M> {
         }
         let argument = arguments[0];
         match operation {
+            SET_END_OF_PARENT => self.set_end_of_parent(argument),
+            GET_END_OF_PARENT => {
+                let signal = self.process.thread().end_of_parent;
+                self.write(argument, &signal.to_le_bytes()).map(|()| 0)
+            }
             SET_NAME => {
                 let name = match self.read_string(argument, 16)? {
                     Some(name) => name,
@@ -57,12 +69,27 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Reads the description of the system.
     pub fn uname(&mut self, into: u64) -> Result {
-        let texts = system_name();
+        let [kind, release, version, machine] = system_name().map(str::as_bytes);
+        let [host, domain] = &self.system.names;
+        let texts = [kind, host, release, version, machine, domain];
         let mut record = vec![0; UNAME * texts.len()];
         for (text, field) in texts.iter().zip(record.chunks_exact_mut(UNAME)) {
-            field[..text.len()].copy_from_slice(text.as_bytes());
+            field[..text.len()].copy_from_slice(text);
         }
         self.write(into, &record).map(|()| 0)
+    }
+
+    /// Sets the name of the machine, or of its domain.
+    pub fn set_name(&mut self, which: usize, from: u64, length: u64) -> Result {
+        if !self.identity().has(capability::SYS_ADMIN) {
+            return Err(Errno::EPERM);
+        }
+        let length = length as u32 as usize;
+        if length >= UNAME {
+            return Err(Errno::EINVAL);
+        }
+        self.system.names[which] = self.read(from, length)?;
+        Ok(0)
     }
 
     /// Reads how much memory there is.

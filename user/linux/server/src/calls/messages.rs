@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use tench_linux_calls::numbers::{capability, open};
 use tench_linux_calls::records::{msghdr, u32_at, u64_at};
 use tench_linux_files::Errno;
-use tench_linux_sockets::control::{self, Writer};
-use tench_linux_sockets::numbers::{kind, message};
+use tench_linux_sockets::control::{self, Way, Writer};
+use tench_linux_sockets::numbers::{family, kind, message};
 use tench_linux_sockets::{Credentials, Message, Received};
 
 use super::sockets::Named;
@@ -31,6 +31,7 @@ const MAX_CONTROL: u64 = 20 << 10;
 struct Outgoing {
     to: Option<Named>,
     credentials: Option<Credentials>,
+    way: Way,
     rights: Vec<DescriptionId>,
     flags: u32,
 }
@@ -117,6 +118,7 @@ impl<M: Machine> Caller<'_, M> {
             to: outgoing.to.as_ref().map(Named::target),
             credentials,
             states_credentials: outgoing.credentials.is_some(),
+            way: outgoing.way,
             flags: outgoing.flags,
         };
         // One call may send many messages.
@@ -286,7 +288,7 @@ impl<M: Machine> Caller<'_, M> {
         let (control, length) = (header.word(msghdr::CONTROL), header.word(msghdr::CONTROL_LENGTH));
         // What was sent before the call waited was sent with these.
         if control != 0 && length != 0 && self.done() == 0 {
-            self.read_control(control, length, &mut outgoing)?;
+            self.read_control(&socket, control, length, &mut outgoing)?;
         }
         self.send(&socket, own, &vectors, outgoing)
     }
@@ -298,11 +300,15 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Reads the control messages that are sent with bytes.
-    fn read_control(&mut self, address: u64, length: u64, outgoing: &mut Outgoing) -> Result<()> {
+    fn read_control(&mut self, socket: &Socket, address: u64, length: u64, outgoing: &mut Outgoing) -> Result<()> {
         if length > MAX_CONTROL {
             return Err(Errno::ENOBUFS);
         }
-        let sent = control::parse(&self.read(address, length as usize)?)?;
+        let records = self.read(address, length as usize)?;
+        if socket.family == family::INET6 && socket.kind == kind::DGRAM {
+            outgoing.way = Way::parse(&records)?;
+        }
+        let sent = control::parse(&records)?;
         if let Some(credentials) = sent.credentials {
             let own = self.identity();
             let is_own = (credentials.process == self.process.id || own.has(capability::SYS_ADMIN))
@@ -363,6 +369,7 @@ impl<M: Machine> Caller<'_, M> {
         if let Some(credentials) = received.credentials {
             writer.credentials(credentials);
         }
+        writer.way(received.way);
         if !received.rights.is_empty() {
             let fitting = writer.room_for_descriptors(received.rights.len());
             let mut numbers = Vec::new();

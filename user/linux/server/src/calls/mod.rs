@@ -51,7 +51,7 @@ mod watches;
 use tench_linux_calls::numbers::schedule;
 use tench_linux_calls::{Errno, Sysno};
 
-pub(crate) use identity::system_name;
+pub(crate) use identity::{HOST, system_name};
 pub use queues::Notice;
 pub(crate) use slaves::SLAVES_DEVICE;
 pub(crate) use status::DEVICE;
@@ -423,6 +423,8 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::timer_delete => self.timer_delete(a),
             Sysno::times => self.times(a),
             Sysno::uname => self.uname(a),
+            Sysno::sethostname => self.set_name(identity::HOST, a, b),
+            Sysno::setdomainname => self.set_name(identity::DOMAIN, a, b),
             Sysno::sysinfo => self.sysinfo(a),
             Sysno::getrandom => self.getrandom(a, b),
 

@@ -40,11 +40,12 @@ impl<M: Machine> Caller<'_, M> {
         &self.process.thread().identity
     }
 
-    /// Gives the thread another identity.
+    /// Gives the thread another identity. With another user, it learns no more of its parent's end.
     pub(crate) fn become_other(&mut self, new: Identity) {
         let is_another = new.is_another_than(self.identity());
         if is_another {
             self.process.is_dumpable = false;
+            self.process.thread_mut().end_of_parent = 0;
         }
         self.process.thread_mut().identity = new;
     }

@@ -299,7 +299,11 @@ impl<M: Machine> Caller<'_, M> {
         let name = if path.is_empty() { self.system.own_name(node, &program) } else { last_name(&path) };
         self.process.thread_mut().set_name(name);
         self.process.program = program;
-        self.process.is_dumpable = is_readable && !identity.is_another_than(self.identity());
+        let is_another = identity.is_another_than(self.identity());
+        self.process.is_dumpable = is_readable && !is_another;
+        if is_another {
+            self.process.thread_mut().end_of_parent = 0;
+        }
         self.process.thread_mut().identity = identity;
         self.process.signals.reset();
         self.process.thread_mut().signals.stack = Stack::NONE;

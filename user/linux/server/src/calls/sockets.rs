@@ -237,8 +237,13 @@ impl<M: Machine> Caller<'_, M> {
             _ => self.named(&socket, &record)?,
         };
         let credentials = self.credentials();
-        let result = self.system.sockets.connect(socket.id, named.target(), credentials);
-        self.socket_result(socket.id, result, flags & open::NONBLOCK == 0, true).map(|()| 0)
+        let may_wait = flags & open::NONBLOCK == 0;
+        let result = if may_wait {
+            self.system.sockets.connect(socket.id, named.target(), credentials)
+        } else {
+            self.system.sockets.attempt(socket.id, named.target(), credentials)
+        };
+        self.socket_result(socket.id, result, may_wait, true).map(|()| 0)
     }
 
     /// Takes a connection. Returns a descriptor for it.

@@ -15,7 +15,7 @@ use super::process::{ENTRIES, Entry};
 use super::{Owner, PROC_DEVICE, SYS_DEVICE, What};
 use crate::Machine;
 use crate::caller::{Caller, Result};
-use crate::calls::{DEVICE, SLAVES_DEVICE, system_name};
+use crate::calls::{DEVICE, HOST, SLAVES_DEVICE, system_name};
 use crate::descriptors::{Contents, DescriptionId};
 use crate::exec::FEATURES;
 use crate::limits::{Limit, Limits, UNLIMITED};
@@ -134,15 +134,15 @@ impl<M: Machine> Caller<'_, M> {
             File::Uptime => self.facts().uptime(),
             File::Load => self.facts().load(),
             File::Version => {
-                let [kind, _, release, version, ..] = system_name();
+                let [kind, release, version, _] = system_name();
                 format!("{kind} version {release} ({version}) {version}\n").into_bytes()
             }
             File::MountTypes => file_systems(&["sysfs", "tmpfs", "proc", "pipefs", "devpts"]),
             File::Devices => devices(&DEVICES),
             File::Swaps => swaps(),
             File::Type => format!("{}\n", system_name()[0]).into_bytes(),
-            File::Host => format!("{}\n", system_name()[1]).into_bytes(),
-            File::Release => format!("{}\n", system_name()[2]).into_bytes(),
+            File::Host => [&self.system.names[HOST][..], b"\n"].concat(),
+            File::Release => format!("{}\n", system_name()[1]).into_bytes(),
             File::MostProcesses => format!("{}\n", Processes::<M>::MAX_COUNT).into_bytes(),
             File::Identifier => identifier(self.random_bytes()),
             File::StartIdentifier => {
@@ -153,7 +153,7 @@ impl<M: Machine> Caller<'_, M> {
                 self.system.start_identifier = Some(bytes);
                 identifier(bytes)
             }
-            File::PipeSize => format!("{}\n", Pipe::CAPACITY).into_bytes(),
+            File::PipeSize => format!("{}\n", Pipe::MOST).into_bytes(),
             File::Ipc(file) => self.system.ipc_file(file)?,
             File::OpenFiles => format!("{}\t0\t{}\n", self.system.descriptions.count(), i64::MAX).into_bytes(),
         })

@@ -60,6 +60,7 @@ impl<M: Machine> System<M> {
 
     /// Ends all threads of a process but the present one, which becomes the first.
     pub(crate) fn end_other_threads(&mut self, process: &mut Process<M>, others: &mut Processes<M>) {
+        self.tell_children_of_others(process, others);
         let present = process.present;
         for index in (0..process.threads.len()).filter(|index| *index != present) {
             self.end_wait(&mut process.threads[index]);
@@ -104,6 +105,7 @@ impl<M: Machine> Instance<M> {
             return self.end(process, status);
         }
         self.system.leave_memory(&mut process, index);
+        let ended = process.thread().id;
         if index == 0 {
             self.stop_thread(&mut process);
             process.thread_mut().state = State::Ended;
@@ -113,6 +115,8 @@ impl<M: Machine> Instance<M> {
             self.processes.remove_thread(thread.id);
             self.system.end_machine(&mut process, thread);
         }
+        let heir = process.living_or(ended);
+        self.system.tell_children(&process, ended, heir, &mut self.processes);
         self.processes.put(process);
     }
 
@@ -197,7 +201,9 @@ impl<M: Machine> Instance<M> {
         let mut groups: Vec<u32> = guardian.map(|_| parent.group).into_iter().collect();
         let mut ended = Vec::new();
         for child in self.processes.iter_mut().filter(|child| child.parent == parent.id) {
+            self.system.tell_child(child, parent.id, parent.identity());
             child.parent = FIRST;
+            child.made_by = FIRST;
             child.is_orphan = true;
             child.end_signal = number::CHLD;
             if child.has_ended() {
