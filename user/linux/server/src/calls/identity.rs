@@ -27,6 +27,8 @@ impl<M: Machine> Caller<'_, M> {
     pub fn prctl(&mut self, operation: u64, arguments: [u64; 4]) -> Result {
         const SET_NAME: u64 = 15;
         const GET_NAME: u64 = 16;
+        const GET_SECCOMP: u64 = 21;
+        const SET_SECCOMP: u64 = 22;
         if let Some(result) = self.control_power(operation, arguments) {
             return result;
         }
@@ -44,6 +46,8 @@ impl<M: Machine> Caller<'_, M> {
                 let name = self.process.thread().name;
                 self.write(argument, &name).map(|()| 0)
             }
+            GET_SECCOMP => Ok(self.filtering()),
+            SET_SECCOMP => self.set_filtering(argument, arguments[1]),
             _ => Err(Errno::EINVAL),
         }
     }

@@ -28,6 +28,7 @@ pub(crate) enum Entry {
     Score,
     ScoreAdjustment,
     Login,
+    Pages,
 }
 
 impl Entry {
@@ -41,7 +42,10 @@ impl Entry {
 
     /// Returns whether the file shows the process's memory, so that only those who may inspect the process can read it.
     pub const fn is_private(self) -> bool {
-        matches!(self, Entry::Environment | Entry::Auxiliary | Entry::Maps | Entry::Uses | Entry::UseOfAll)
+        matches!(
+            self,
+            Entry::Environment | Entry::Auxiliary | Entry::Maps | Entry::Uses | Entry::UseOfAll | Entry::Pages
+        )
     }
 
     /// Returns whether directories of threads have it, too.
@@ -63,7 +67,7 @@ const fn line(name: &'static str, permissions: u32, entry: Entry) -> Line {
 }
 
 /// All of them, in the order of Linux.
-pub(crate) static ENTRIES: [Line; 23] = [
+pub(crate) static ENTRIES: [Line; 24] = [
     line("task", 0o555, Entry::Threads),
     line("fd", 0o500, Entry::Descriptors),
     line("fdinfo", 0o555, Entry::DescriptorFacts),
@@ -83,6 +87,7 @@ pub(crate) static ENTRIES: [Line; 23] = [
     line("mountinfo", 0o444, Entry::MountInformation),
     line("smaps", 0o444, Entry::Uses),
     line("smaps_rollup", 0o444, Entry::UseOfAll),
+    line("pagemap", 0o400, Entry::Pages),
     line("cgroup", 0o444, Entry::ControlGroup),
     line("oom_score", 0o444, Entry::Score),
     line("oom_score_adj", 0o644, Entry::ScoreAdjustment),
