@@ -68,6 +68,9 @@ pub struct Script {
     /// How slow the machine is: an instruction takes two to the power of this many nanoseconds.
     #[serde(default)]
     pub shift: u8,
+    /// Set if Tench is not to report which system calls are missing.
+    #[serde(default)]
+    pub quiet: bool,
 }
 
 impl Script {
@@ -107,6 +110,14 @@ impl Subject {
         match self {
             Subject::Program(_) => 0,
             Subject::Script(script) => script.shift,
+        }
+    }
+
+    /// Returns what is typed on Tench before the command that it runs.
+    pub fn runner(&self) -> &'static str {
+        match self {
+            Subject::Script(Script { quiet: true, .. }) => "linux --quiet",
+            _ => "linux",
         }
     }
 
@@ -334,6 +345,9 @@ mod tests {
         let golden = golden(&good).unwrap();
         assert_eq!(golden.subjects().iter().map(Subject::name).collect::<Vec<_>>(), ["a", "s"]);
         assert_eq!(golden.packages().into_iter().collect::<Vec<_>>(), ["dash"]);
+        assert_eq!(golden.subjects().iter().map(Subject::runner).collect::<Vec<_>>(), ["linux", "linux"]);
+        let quiet = super::tests::golden(&format!("{good}quiet = true\n")).unwrap();
+        assert_eq!(quiet.subjects()[1].runner(), "linux --quiet");
         let message = |text: &str| super::tests::golden(text).unwrap_err().to_string();
         assert!(message(&good.replace("\"s\"", "\"a\"")).ends_with("two entries have the name a"));
         assert!(message(&good.replace("[\"dash\"]", "[]")).contains("the script s: `packages` is empty"));
