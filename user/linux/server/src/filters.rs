@@ -65,7 +65,7 @@ struct Instruction {
     operand: u32,
 }
 
-/// What an instruction does with two numbers.
+/// Use that an instruction makes of two numbers.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Calculates(fn(u32, u32) -> Option<u32>),

@@ -90,9 +90,9 @@ pub struct System<M: Machine> {
     outside: [Option<(NodeId, DescriptionId)>; 3],
     /// The date at the machine's start, if a program has set the clock.
     pub(crate) date_at_start: Option<Duration>,
-    /// What was reported.
+    /// Lines that were reported.
     pub(crate) log: Log,
-    /// What programs have said of that clock.
+    /// Facts that programs have told of that clock.
     pub(crate) adjustment: Adjustment,
     /// The console, and pseudo-terminals.
     pub terminals: Terminals,

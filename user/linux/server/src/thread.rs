@@ -54,7 +54,7 @@ impl Scheduling {
     }
 }
 
-/// Which calls a thread may make.
+/// Calls that a thread may make.
 #[derive(Clone, Debug, Default)]
 pub enum Filtering {
     /// All.
@@ -111,7 +111,7 @@ pub struct Thread<M: Machine> {
     pub scheduling: Scheduling,
     /// Users, groups and capabilities.
     pub identity: Identity,
-    /// Which calls it may make.
+    /// Calls that it may make.
     pub filtering: Filtering,
     /// The name, at first that of its program.
     pub name: [u8; 16],

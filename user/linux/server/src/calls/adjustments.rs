@@ -10,7 +10,7 @@ use super::time::REALTIME;
 use crate::Machine;
 use crate::caller::{Caller, Result};
 
-/// What is to be changed, in `modes`.
+/// Bits of `modes`: facts that are to be changed.
 mod change {
     pub const OFFSET: u32 = 1;
     pub const FREQUENCY: u32 = 2;
@@ -43,7 +43,7 @@ const MAX_CONSTANT: i64 = 10;
 /// The largest frequency that is taken for a mistake if it is exceeded.
 const POSSIBLE_FREQUENCY: u64 = i64::MAX.unsigned_abs() / (1000 << 16);
 
-/// What programs have said of the clock.
+/// Facts that programs have told of the clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Adjustment {
     status: u32,

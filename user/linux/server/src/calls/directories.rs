@@ -106,7 +106,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(path.len() as u64)
     }
 
-    /// Returns a path as the process sees it, whose root is not that of all files. Of what lies elsewhere Linux says so.
+    /// Returns a path as the process sees it, whose root is not that of all files. Linux marks what lies elsewhere.
     fn below_root(&self, path: Vec<u8>) -> Vec<u8> {
         let root = self.process.root;
         let above =

@@ -11,7 +11,7 @@ use crate::log;
 use crate::signals::{Info, number};
 use crate::waiting::{Interruption, Key};
 
-/// What is done with the log.
+/// Actions on the log.
 mod action {
     pub const CLOSE: i32 = 0;
     pub const OPEN: i32 = 1;
