@@ -113,11 +113,11 @@ impl Subject {
         }
     }
 
-    /// Returns the options of `linux` with which it runs on Tench, each with a space behind it.
-    pub fn options(&self) -> &'static str {
+    /// Returns what is typed on Tench before the command that it runs.
+    pub fn runner(&self) -> &'static str {
         match self {
-            Subject::Script(Script { quiet: true, .. }) => "--quiet ",
-            _ => "",
+            Subject::Script(Script { quiet: true, .. }) => "linux --quiet",
+            _ => "linux",
         }
     }
 
@@ -344,6 +344,9 @@ mod tests {
         let golden = golden(&good).unwrap();
         assert_eq!(golden.subjects().iter().map(Subject::name).collect::<Vec<_>>(), ["a", "s"]);
         assert_eq!(golden.packages().into_iter().collect::<Vec<_>>(), ["dash"]);
+        assert_eq!(golden.subjects().iter().map(Subject::runner).collect::<Vec<_>>(), ["linux", "linux"]);
+        let quiet = super::tests::golden(&format!("{good}quiet = true\n")).unwrap();
+        assert_eq!(quiet.subjects()[1].runner(), "linux --quiet");
         let message = |text: &str| super::tests::golden(text).unwrap_err().to_string();
         assert!(message(&good.replace("\"s\"", "\"a\"")).ends_with("two entries have the name a"));
         assert!(message(&good.replace("[\"dash\"]", "[]")).contains("the script s: `packages` is empty"));

@@ -31,7 +31,7 @@ pub fn run(target: &Target, subject: &Subject, report: &Report) -> Result<()> {
     let name = format!("linux/{}", subject.name());
     let Some((files, command)) = judge(prepare(target, subject), &name, report)? else { return Ok(()) };
     let expected = golden::Golden::load(target.workspace)?.expected(target.workspace, subject.name())?;
-    let typed = format!("linux {}{command}", subject.options());
+    let typed = format!("{} {command}", subject.runner());
     let machine = Machine { icount: true, shift: subject.shift(), ..Machine::default() };
     let patience = subject.patience().unwrap_or(PATIENCE);
     let steps = [Step::Line(typed.clone())];

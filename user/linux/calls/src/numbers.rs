@@ -281,11 +281,14 @@ pub mod capability {
     pub const LINUX_IMMUTABLE: u64 = 1 << 9;
     pub const NET_BIND_SERVICE: u64 = 1 << 10;
     pub const IPC_OWNER: u64 = 1 << 15;
+    pub const SYS_CHROOT: u64 = 1 << 18;
     pub const SYS_PTRACE: u64 = 1 << 19;
     pub const SYS_ADMIN: u64 = 1 << 21;
+    pub const SYS_BOOT: u64 = 1 << 22;
     pub const SYS_NICE: u64 = 1 << 23;
     pub const SYS_RESOURCE: u64 = 1 << 24;
     pub const SYS_TIME: u64 = 1 << 25;
+    pub const SYSLOG: u64 = 1 << 34;
     pub const MKNOD: u64 = 1 << 27;
     pub const MAC_OVERRIDE: u64 = 1 << 32;
     /// All capabilities of Linux 6.1.

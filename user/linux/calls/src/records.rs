@@ -128,6 +128,38 @@ pub mod flock {
     pub const SIZE: usize = 32;
 }
 
+pub mod timex {
+    pub const MODES: usize = 0;
+    pub const OFFSET: usize = 8;
+    pub const FREQUENCY: usize = 16;
+    pub const MAX_ERROR: usize = 24;
+    pub const ERROR: usize = 32;
+    pub const STATUS: usize = 40;
+    pub const CONSTANT: usize = 48;
+    pub const PRECISION: usize = 56;
+    pub const TOLERANCE: usize = 64;
+    pub const SECONDS: usize = 72;
+    pub const PARTS: usize = 80;
+    pub const TICK: usize = 88;
+    pub const SIGNAL: usize = 96;
+    pub const TAI: usize = 160;
+    pub const SIZE: usize = 208;
+}
+
+pub mod iocb {
+    pub const KEY: usize = 8;
+    pub const READ_WRITE_FLAGS: usize = 12;
+    pub const KIND: usize = 16;
+    pub const DESCRIPTOR: usize = 20;
+    pub const BUFFER: usize = 24;
+    pub const LENGTH: usize = 32;
+    pub const OFFSET: usize = 40;
+    pub const RESERVED: usize = 48;
+    pub const FLAGS: usize = 56;
+    pub const COUNTER: usize = 60;
+    pub const SIZE: usize = 64;
+}
+
 pub mod iovec {
     pub const BASE: usize = 0;
     pub const LENGTH: usize = 8;

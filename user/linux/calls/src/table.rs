@@ -120,6 +120,12 @@ signatures! {
     epoll_ctl(Descriptor, one(&names::EPOLL), Descriptor, Address);
     epoll_pwait(Descriptor, Address, Signed, Signed, Signals, Unsigned);
 
+    io_setup(Unsigned, Address);
+    io_destroy(Address);
+    io_submit(Address, Signed, Address);
+    io_cancel(Address, Address, Address);
+    io_getevents(Address, Signed, Signed, Address, Time);
+    io_pgetevents(Address, Signed, Signed, Address, Time, Address);
     inotify_init1(set(&names::DESCRIPTOR));
     inotify_add_watch(Descriptor, String, set(&names::WATCH));
     inotify_rm_watch(Descriptor, Signed);
@@ -198,6 +204,11 @@ signatures! {
 
     // Time.
     clock_gettime(one(&names::CLOCK), ResultTime);
+    clock_adjtime(one(&names::CLOCK), Address);
+    adjtimex(Address);
+    sync_file_range(Descriptor, Signed, Signed, Number);
+    reboot(Number, Number, Number, Address);
+    syslog(Signed, Address, Signed);
     clock_settime(one(&names::CLOCK), Time);
     clock_getres(one(&names::CLOCK), ResultTime);
     clock_nanosleep(one(&names::CLOCK), set(&names::TIMER), Time, Address);

@@ -172,6 +172,8 @@ pub struct Process<'a> {
     pub capabilities: [u64; 5],
     /// No program that it runs gives it more power.
     pub has_no_new_privileges: bool,
+    /// How its calls are filtered, as `prctl` says it, and by how many filters.
+    pub filtering: (u32, usize),
     /// Permissions that new files do not get.
     pub mask: u32,
     /// IDs of supplementary groups, in ascending order.
@@ -278,7 +280,8 @@ impl Process<'_> {
             text.add(format_args!("{name}:\t{set:016x}\n"));
         }
         let no_new = u32::from(self.has_no_new_privileges);
-        text.add(format_args!("NoNewPrivs:\t{no_new}\nSeccomp:\t0\nSeccomp_filters:\t0\n"));
+        let (mode, filters) = self.filtering;
+        text.add(format_args!("NoNewPrivs:\t{no_new}\nSeccomp:\t{mode}\nSeccomp_filters:\t{filters}\n"));
         text.add(format_args!("Speculation_Store_Bypass:\tunknown\nSpeculationIndirectBranch:\tunknown\n"));
         text.add(format_args!("Cpus_allowed:\t1\nCpus_allowed_list:\t0\nMems_allowed:\t1\nMems_allowed_list:\t0\n"));
         text.add(format_args!("voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n"));

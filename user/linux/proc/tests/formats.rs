@@ -75,6 +75,7 @@ fn process() -> Process<'static> {
         group_ids: [5, 6, 7, 8],
         capabilities: [0, 0x1ff_ffff_ffff, 0x1ff_ffff_fffe, 0x1ff_ffff_fffd, 1],
         has_no_new_privileges: true,
+        filtering: (2, 3),
         mask: 0o22,
         groups: &[],
         descriptors: 64,

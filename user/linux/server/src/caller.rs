@@ -103,8 +103,8 @@ impl<M: Machine> Caller<'_, M> {
     /// Makes a call.
     #[inline(always)]
     pub fn call(&mut self, number: u64, arguments: &[u64; 6]) -> Outcome {
-        if self.system.traces {
-            return self.call_traced(number, arguments);
+        if self.system.inspects_calls {
+            return self.call_inspected(number, arguments);
         }
         self.call_untraced(number, arguments)
     }
@@ -145,6 +145,16 @@ impl<M: Machine> Caller<'_, M> {
             if let Some(waiting) = thread.waiting.take() {
                 self.system.terminals.end_reads(thread.id, &waiting.keys);
             }
+        }
+    }
+
+    /// Makes a call that may be filtered or traced.
+    #[cold]
+    fn call_inspected(&mut self, number: u64, arguments: &[u64; 6]) -> Outcome {
+        match self.filter(number, arguments) {
+            Some(outcome) => outcome,
+            None if self.system.traces => self.call_traced(number, arguments),
+            None => self.call_untraced(number, arguments),
         }
     }
 
@@ -303,6 +313,6 @@ impl<M: Machine> Caller<'_, M> {
     pub fn report_missing(&mut self, what: &str) {
         let name = String::from_utf8_lossy(self.process.thread().name.split(|byte| *byte == 0).next().unwrap_or(&[]));
         let line = alloc::format!("linux: {name}: {what}");
-        self.system.memory.hardware.report(&line);
+        self.system.report(&line);
     }
 }

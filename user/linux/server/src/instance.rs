@@ -48,6 +48,13 @@ pub enum Fault {
         /// Address of the instruction.
         instruction: u64,
     },
+    /// An access to memory that needs another alignment, as those of atomic instructions do.
+    Misaligned {
+        /// The address.
+        address: u64,
+        /// Address of the instruction.
+        instruction: u64,
+    },
     /// An instruction that does not exist, or that programs may not execute.
     Instruction(u64),
 }
@@ -87,6 +94,8 @@ impl<M: Machine> Instance<M> {
         };
         let mut descriptors = Descriptors::default();
         self.system.open_streams(&mut descriptors)?;
+        // For its working directory and its root.
+        self.system.tree.share(Tree::ROOT);
         self.system.tree.share(Tree::ROOT);
         let Image { space, entry, stack, heap, layout } = image;
         let space = self.system.spaces.add(Used::new(space, heap));
@@ -144,6 +153,8 @@ impl<M: Machine> Instance<M> {
                     Err(Denied::NoMemory) => return self.end_for(process),
                 }
             }
+            // BUS_ADRALN
+            Fault::Misaligned { address, .. } => (number::BUS, 1, address),
             // ILL_ILLOPC
             Fault::Instruction(address) => (number::ILL, 1, address),
         };

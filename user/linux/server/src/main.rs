@@ -40,7 +40,7 @@ fn main() -> Result<(), String> {
     tench::memory::serve_without_faults(RESERVE).map_err(|error| format!("what every instance needs: {error}"))?;
     let machine = Kernel::new().map_err(|error| format!("what every instance needs: {error}"))?;
     let mut system = System::new(machine).map_err(|error| problem("the first files", error))?;
-    (system.traces, system.is_quiet) = (options.traces, options.is_quiet);
+    (system.traces, system.inspects_calls, system.is_quiet) = (options.traces, options.traces, options.is_quiet);
     if let Some(bytes) = segment::packed() {
         let defect = |defect| format!("the files of ./tench run --linux: {defect}; build the image again");
         let added = system.add_packed(&Packed::parse(bytes).map_err(defect)?);
@@ -81,6 +81,9 @@ fn explanation(fault: Option<Fault>) -> String {
                 Access::Execute => "executes",
             };
             format!(": it {doing} {address:#x} at {instruction:#x}")
+        }
+        Some(Fault::Misaligned { address, instruction }) => {
+            format!(": {address:#x} is no place for what its instruction at {instruction:#x} does")
         }
         Some(Fault::Instruction(address)) => format!(": its instruction at {address:#x} does not exist"),
         None => String::new(),

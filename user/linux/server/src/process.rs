@@ -162,6 +162,8 @@ pub struct Process<M: Machine> {
     pub descriptors: Descriptors,
     /// The directory from which relative paths lead.
     pub directory: NodeId,
+    /// The directory from which paths that begin with a slash lead, and above which none leads.
+    pub root: NodeId,
     /// Permissions that new files do not get.
     pub mask: u32,
     /// The memory may be looked into by the process's user.
@@ -224,6 +226,7 @@ impl<M: Machine> Process<M> {
             has_executed: true,
             descriptors,
             directory: Tree::ROOT,
+            root: Tree::ROOT,
             mask: 0o22,
             is_dumpable: true,
             last_identity: Identity::SUPER_USER,

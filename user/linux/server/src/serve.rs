@@ -64,6 +64,10 @@ fn wait_for(instance: &mut Instance<Kernel>, due: Duration) -> Wait {
     Wait::until(time::deadline(Duration::ZERO))
 }
 
+/// The part of the syndrome of an access that says why it has failed, and what that is if its address is the reason.
+const STATUS: u64 = 0x3f;
+const MISALIGNED: u64 = 0x21;
+
 /// Does what a message asks for.
 fn serve(instance: &mut Instance<Kernel>, received: &Received) {
     let process = received.badge() as u32;
@@ -92,7 +96,10 @@ fn serve(instance: &mut Instance<Kernel>, received: &Received) {
             KernelAccess::Write => Access::Write,
             KernelAccess::Execute => Access::Execute,
         };
-        Fault::Access { address: report.address, access, instruction: report.instruction }
+        match report.syndrome & STATUS {
+            MISALIGNED => Fault::Misaligned { address: report.address, instruction: report.instruction },
+            _ => Fault::Access { address: report.address, access, instruction: report.instruction },
+        }
     } else {
         Fault::Instruction(report.instruction)
     };

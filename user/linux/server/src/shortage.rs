@@ -129,7 +129,7 @@ impl<M: Machine> System<M> {
         let name = process.name_of(process.id);
         let name = String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or_default());
         let line = format!("linux: memory is short: {name} (pid {}) is killed", process.id);
-        self.memory.hardware.report(&line);
+        self.report(&line);
     }
 }
 

@@ -3,6 +3,8 @@
 use slab::Slab;
 use tench_linux_memory::{Hardware, Space};
 
+use crate::operations::Contexts;
+
 /// Name of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SpaceId(u32);
@@ -18,14 +20,16 @@ pub struct Used<H: Hardware> {
     pub heap_end: u64,
     /// Kinds of barriers that its threads have said they use.
     pub barriers: u32,
+    /// Contexts of asynchronous I/O. A child does not have its parent's.
+    pub operations: Contexts,
     /// Number of processes.
     users: u32,
 }
 
 impl<H: Hardware> Used<H> {
     /// Returns memory for one process. The heap is empty, and begins at an address.
-    pub const fn new(space: Space<H>, heap: u64) -> Used<H> {
-        Used { space, heap, heap_end: heap, barriers: 0, users: 1 }
+    pub fn new(space: Space<H>, heap: u64) -> Used<H> {
+        Used { space, heap, heap_end: heap, barriers: 0, operations: Contexts::default(), users: 1 }
     }
 
     /// Returns whether several processes have this memory.

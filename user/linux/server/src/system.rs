@@ -12,7 +12,7 @@ use tench_linux_queues::Queues;
 use tench_linux_sockets::{Limits, SentFile, Sockets};
 use tench_linux_watches::Watches;
 
-use crate::calls::Notice;
+use crate::calls::{Adjustment, Notice};
 use crate::descriptors::{Description, DescriptionId, Descriptions, Descriptor, Descriptors};
 use crate::devices;
 use crate::exec::TRAMPOLINE_CODE;
@@ -20,6 +20,7 @@ use crate::futexes::Futexes;
 use crate::instance::FIRST;
 use crate::ipc::Ipc;
 use crate::locks::FileLocks;
+use crate::log::Log;
 use crate::owners::Owners;
 use crate::process::{Process, SignalTimer, TimerNames};
 use crate::signals::{Info, number};
@@ -77,6 +78,8 @@ pub struct System<M: Machine> {
     pub descriptions: Descriptions,
     /// Set if calls are traced.
     pub traces: bool,
+    /// Set if calls are traced, or if some thread has a filter of calls.
+    pub inspects_calls: bool,
     /// Set if nobody is told which calls are missing.
     pub is_quiet: bool,
     /// The missing calls that were reported.
@@ -87,6 +90,10 @@ pub struct System<M: Machine> {
     outside: [Option<(NodeId, DescriptionId)>; 3],
     /// The date at the machine's start, if a program has set the clock.
     pub(crate) date_at_start: Option<Duration>,
+    /// Lines that were reported.
+    pub(crate) log: Log,
+    /// Facts that programs have told of that clock.
+    pub(crate) adjustment: Adjustment,
     /// The console, and pseudo-terminals.
     pub terminals: Terminals,
     /// Memory of the processes.
@@ -140,11 +147,14 @@ impl<M: Machine> System<M> {
             tree: Tree::new(Time::default()),
             descriptions: Descriptions::default(),
             traces: false,
+            inspects_calls: false,
             is_quiet: false,
             reported: BTreeSet::new(),
             trampoline,
             outside: [None; 3],
             date_at_start: None,
+            log: Log::default(),
+            adjustment: Adjustment::default(),
             terminals: Terminals::new(Terminal::new(FIRST)),
             spaces: Spaces::new(),
             futexes: Futexes::default(),
@@ -187,6 +197,14 @@ impl<M: Machine> System<M> {
     pub fn date(&self) -> Duration {
         let hardware = &self.memory.hardware;
         self.date_at_start.map_or_else(|| hardware.realtime(), |start| hardware.monotonic().saturating_add(start))
+    }
+
+    /// Reports something to whoever runs the instance, and to its log.
+    pub(crate) fn report(&mut self, line: &str) {
+        let now = self.memory.hardware.monotonic();
+        self.log.add(now, line);
+        self.waiters.wake(Key::Log);
+        self.memory.hardware.report(line);
     }
 
     /// Sets the time that is recorded for changes of files.
@@ -394,14 +412,23 @@ impl<M: Machine> System<M> {
         }
     }
 
-    /// Lets a timer be due, and again later if it wants that.
+    /// Lets a timer with a descriptor be due. Until somebody reads how often it was, nobody has to know when it is due
+    /// again: many short timers would leave no time for anything else.
     pub(crate) fn pass_timer(&mut self, number: u32, now: Duration) {
         if let Special::Timer(timer) = self.specials.get(number) {
             timer.pass(now);
-            let next = timer.next;
-            self.waiters.set_alarm(Alarm::Timer, number, None, next);
             self.waiters.wake(Key::Timer(number));
         }
+    }
+
+    /// Takes how often a timer with a descriptor has been due, and lets it be due again.
+    pub(crate) fn take_timer(&mut self, number: u32, now: Duration) -> u64 {
+        let Special::Timer(timer) = self.specials.get(number) else { return 0 };
+        let before = timer.next;
+        timer.pass(now);
+        let (count, next) = (core::mem::take(&mut timer.count), timer.next);
+        self.waiters.set_alarm(Alarm::Timer, number, before, next);
+        count
     }
 
     /// Lets what is to happen to a process at a date happen at another time, since the clock was set.

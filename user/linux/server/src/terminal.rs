@@ -7,7 +7,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use tench_linux_terminal::{Ending, Modes, Progress, Reading, Terminal as Discipline, WindowSize, index};
+use tench_linux_terminal::{Ending, MODES_SIZE, Modes, Progress, Reading, Terminal as Discipline, WindowSize, index};
 
 /// Size of the window until somebody says another.
 const WINDOW: WindowSize = WindowSize { rows: 24, columns: 80, width: 0, height: 0 };
@@ -45,6 +45,8 @@ pub struct Terminal {
     pub discipline: Discipline,
     /// Each byte comes as it is typed.
     pub is_lent: bool,
+    /// Modes that are locked: bits of flags, and characters that are not 0.
+    pub locked_modes: [u8; MODES_SIZE],
     begun: Option<Begun>,
     /// Bytes for which the line discipline has had no room.
     rest: VecDeque<u8>,
@@ -53,7 +55,7 @@ pub struct Terminal {
 impl Terminal {
     /// Returns the slave of a pseudo-terminal.
     pub const fn of_pair(discipline: Discipline) -> Terminal {
-        Terminal { discipline, is_lent: true, begun: None, rest: VecDeque::new() }
+        Terminal { discipline, is_lent: true, locked_modes: [0; MODES_SIZE], begun: None, rest: VecDeque::new() }
     }
 
     /// Returns the console as the terminal of a session, whose leader's group uses it.
@@ -62,7 +64,7 @@ impl Terminal {
         discipline.set_window(WINDOW);
         discipline.set_session(Some(session));
         discipline.set_foreground(Some(session));
-        Terminal { discipline, is_lent: false, begun: None, rest: VecDeque::new() }
+        Terminal { discipline, is_lent: false, locked_modes: [0; MODES_SIZE], begun: None, rest: VecDeque::new() }
     }
 
     /// Takes what was typed; nothing at the end.

@@ -1,5 +1,6 @@
 //! Threads of processes.
 
+use alloc::sync::Arc;
 use core::time::Duration;
 
 pub use tench::abi::fault::{FloatRegisters, Registers};
@@ -9,6 +10,7 @@ use tench_linux_files::Errno;
 use tench_linux_memory::{Hardware, ObjectId, Page};
 
 use crate::Machine;
+use crate::filters::Filter;
 use crate::identity::Identity;
 use crate::signals::ThreadSignals;
 use crate::waiting::Waiting;
@@ -50,6 +52,18 @@ impl Scheduling {
             _ => Scheduling { is_reset: false, ..self },
         }
     }
+}
+
+/// Calls that a thread may make.
+#[derive(Clone, Debug, Default)]
+pub enum Filtering {
+    /// All.
+    #[default]
+    None,
+    /// Those that read, write, end the thread or return from a handler.
+    Strict,
+    /// Those that filters let pass.
+    By(Arc<Filter>),
 }
 
 /// Why a thread does not run while signals are delivered to it.
@@ -118,6 +132,8 @@ pub struct Thread<M: Machine> {
     pub scheduling: Scheduling,
     /// Users, groups and capabilities.
     pub identity: Identity,
+    /// Calls that it may make.
+    pub filtering: Filtering,
     /// The name, at first that of its program.
     pub name: [u8; 16],
     /// The signal that its process gets when the thread ends that has made the process; 0 for none.
@@ -145,6 +161,7 @@ impl<M: Machine> Thread<M> {
             io_priority: 0,
             scheduling: Scheduling::default(),
             identity: Identity::SUPER_USER,
+            filtering: Filtering::None,
             name: [0; 16],
             end_of_parent: 0,
             clear_at_end: 0,

@@ -55,6 +55,10 @@ pub enum Key {
     Ipc(u32),
     /// Something has happened to a file that is watched.
     Watch(InstanceId),
+    /// An operation is over, in a context with this name in some memory.
+    Operations(u64),
+    /// The log has a further line.
+    Log,
 }
 
 /// How a signal ends a wait.

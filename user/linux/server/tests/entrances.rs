@@ -58,7 +58,8 @@ fn a_thread_sends_what_needs_no_registers() {
     assert_eq!(play.thread(1).entrance, Entrance::Messages);
     assert_eq!(send(&mut play, 1, Sysno::getpid, &[]), Some(1));
     assert_eq!(play.thread(1).registers.x[..2], [0, RESULT_TAG]);
-    for refused in [Sysno::clone, Sysno::execve, Sysno::execveat, Sysno::rt_sigreturn, Sysno::sigaltstack, Sysno::prctl] {
+    for refused in [Sysno::clone, Sysno::execve, Sysno::execveat, Sysno::rt_sigreturn, Sysno::sigaltstack, Sysno::prctl]
+    {
         assert_eq!(send(&mut play, 1, refused, &[FORK]), Some(ENOSYS), "{refused:?}");
     }
     assert_eq!(play.send(1, u64::MAX, [0; 6]).map(u64::cast_signed), Some(ENOSYS));

@@ -62,3 +62,24 @@ fn the_instance_does_not_look_at_a_short_timer_all_the_time() {
     assert!(play.instance.deadline().unwrap() >= start + SHORTEST);
     play.check();
 }
+
+#[test]
+fn a_timer_that_nobody_reads_is_not_looked_at_again() {
+    const DATA: u64 = 0x20_1300;
+    let mut play = Play::new(4096);
+    let timer = play.call(1, Sysno::timerfd_create as u64, [1, 0, 0, 0, 0, 0]).unwrap();
+    play.put(1, DATA, &[0, 1, 0, 1]);
+    assert_eq!(play.call(1, Sysno::timerfd_settime as u64, [timer, 0, DATA, 0, 0, 0]), Some(0));
+    let due = play.instance.deadline().unwrap();
+    play.instance.system.memory.hardware.time = due;
+    play.instance.pass_time();
+    assert_eq!(play.instance.deadline(), None);
+    let later = due + Duration::from_secs(1);
+    play.instance.system.memory.hardware.time = later;
+    assert_eq!(play.call(1, Sysno::read as u64, [timer, DATA, 8, 0, 0, 0]), Some(8));
+    let mut count = [0; 8];
+    play.instance.system.read(play.instance.processes.find(1).unwrap().space, DATA, &mut count);
+    assert_eq!(u64::from_le_bytes(count), 1_000_000_001, "what was not looked at counts all the same");
+    assert!(play.instance.deadline().unwrap() >= later + SHORTEST, "it is due again");
+    play.check();
+}

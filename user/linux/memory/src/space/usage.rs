@@ -68,8 +68,26 @@ impl<H: Hardware> Space<H> {
 
     /// Returns the pages of an area that begins at an address.
     pub fn residents(&self, memory: &Memory<H>, start: u64, area: &Area) -> impl Iterator<Item = Resident> {
-        let (end, backing, shared) = (area.end, area.backing, area.shared);
-        self.entries(start..end).map(move |(address, page)| {
+        self.residents_in(memory, start..area.end, start, area)
+    }
+
+    /// Returns the page at an address, if an area has one there.
+    pub fn page_of(&self, memory: &Memory<H>, address: u64) -> Option<Resident> {
+        let (start, area) = self.areas.at(address)?;
+        let page = address / PAGE_SIZE * PAGE_SIZE;
+        self.residents_in(memory, page..page + PAGE_SIZE, start, area).next()
+    }
+
+    /// Returns the pages in a range of an area that begins at `start`.
+    fn residents_in(
+        &self,
+        memory: &Memory<H>,
+        range: Range<u64>,
+        start: u64,
+        area: &Area,
+    ) -> impl Iterator<Item = Resident> {
+        let (backing, shared) = (area.backing, area.shared);
+        self.entries(range).map(move |(address, page)| {
             let object_page = match backing {
                 Backing::Anonymous => None,
                 Backing::Object(id, first) => memory.objects.get(id).page((first + (address - start)) / PAGE_SIZE),

@@ -150,8 +150,9 @@ impl<M: Machine> Caller<'_, M> {
         let clear_at_end = if beginning.has(clone::CHILD_CLEARTID) { beginning.id_address } else { 0 };
         let scheduling = own.scheduling.inherited();
         let (nice, io_priority, identity, name) = (own.nice, own.io_priority, own.identity.clone(), own.name);
+        let filtering = own.filtering.clone();
         let new = Thread::new(id, machine);
-        Ok(Thread { signals, nice, io_priority, scheduling, identity, name, clear_at_end, ..new })
+        Ok(Thread { signals, nice, io_priority, scheduling, identity, filtering, name, clear_at_end, ..new })
     }
 
     /// Makes a process, which inherits all that a child does.
@@ -169,6 +170,7 @@ impl<M: Machine> Caller<'_, M> {
         self.system.update_time();
         let own = &*self.process;
         self.system.tree.share(own.directory);
+        self.system.tree.share(own.root);
         for (_, descriptor) in own.descriptors.all() {
             self.system.descriptions.share(descriptor.description);
         }
@@ -182,6 +184,7 @@ impl<M: Machine> Caller<'_, M> {
             end_signal: if is_sibling { own.end_signal } else { (beginning.flags & 0xff) as u32 },
             has_executed: false,
             directory: own.directory,
+            root: own.root,
             mask: own.mask,
             limits: own.limits,
             is_dumpable: own.is_dumpable,

@@ -52,7 +52,7 @@ impl<M: Machine> Caller<'_, M> {
         // Without a number, nothing is made or cut off.
         self.process.descriptors.free(0)?;
         let permissions = mode as u32 & 0o7777 & !self.process.mask;
-        let places = (tench_linux_files::Tree::ROOT, from);
+        let places = (self.process.root, from);
         let found = self.system.tree.walk_to_open(&self.view(), places, &path, flags)?;
         if flags & (open::CREAT | open::PATH) == open::CREAT {
             self.may_create(&found)?;
@@ -195,6 +195,24 @@ impl<M: Machine> Caller<'_, M> {
         match self.system.tree.node(open_file.node).kind {
             Kind::Regular(_) | Kind::Directory(_) | Kind::Block(_) => Ok(0),
             _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Lets a range of a file be where it stays, as all that is written is at once.
+    pub fn sync_file_range(&mut self, number: u64, offset: u64, length: u64, flags: u64) -> Result {
+        const KNOWN: u32 = 7;
+        let description = self.descriptor(number)?;
+        let open_file = self.system.descriptions.get(description);
+        if open_file.is_path() {
+            return Err(Errno::EBADF);
+        }
+        let end = offset.cast_signed().wrapping_add(length.cast_signed());
+        if flags as u32 & !KNOWN != 0 || offset.cast_signed() < 0 || end < offset.cast_signed() {
+            return Err(Errno::EINVAL);
+        }
+        match self.system.tree.node(open_file.node).kind {
+            Kind::Regular(_) | Kind::Directory(_) | Kind::Block(_) | Kind::Link(_) | Kind::Generated(_) => Ok(0),
+            _ => Err(Errno::ESPIPE),
         }
     }
 

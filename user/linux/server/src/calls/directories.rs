@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use tench_linux_calls::numbers::{AT_FDCWD, file_type, permission};
+use tench_linux_calls::numbers::{AT_FDCWD, capability, file_type, permission};
 use tench_linux_files::{Entry, Errno, Last, NodeId, Tree};
 
 use crate::Machine;
@@ -71,20 +71,51 @@ impl<M: Machine> Caller<'_, M> {
         Ok(0)
     }
 
+    /// Changes the directory from which paths that begin with a slash lead. The working directory stays.
+    pub fn chroot(&mut self, path: u64) -> Result {
+        let node = self.find(AT_FDCWD as u64, path, Last::Follow)?;
+        if !self.system.tree.node(node).is_directory() {
+            return Err(Errno::ENOTDIR);
+        }
+        self.may_access(node, permission::EXECUTE)?;
+        if !self.identity().has(capability::SYS_CHROOT) {
+            return Err(Errno::EPERM);
+        }
+        self.system.tree.share(node);
+        let old = core::mem::replace(&mut self.process.root, node);
+        self.system.release_node(old);
+        Ok(0)
+    }
+
     /// Reads the path of the working directory. Returns its length with the zero at its end.
     pub fn getcwd(&mut self, into: u64, length: u64) -> Result {
         let directory = self.process.directory;
-        let path = match directory.is_generated() {
+        let mut path = match directory.is_generated() {
             true => self.generated_path(directory),
             false => self.system.tree.path_of(Tree::ROOT, directory),
-        };
-        let mut path = path.ok_or(Errno::ENOENT)?;
+        }
+        .ok_or(Errno::ENOENT)?;
+        if self.process.root != Tree::ROOT {
+            path = self.below_root(path);
+        }
         path.push(0);
         if (path.len() as u64) > length {
             return Err(Errno::ERANGE);
         }
         self.write(into, &path)?;
         Ok(path.len() as u64)
+    }
+
+    /// Returns a path as the process sees it, whose root is not that of all files. Linux marks what lies elsewhere.
+    fn below_root(&self, path: Vec<u8>) -> Vec<u8> {
+        let root = self.process.root;
+        let above =
+            if root.is_generated() { self.generated_path(root) } else { self.system.tree.path_of(Tree::ROOT, root) };
+        match above.and_then(|above| path.strip_prefix(&above[..])) {
+            Some([]) => b"/".to_vec(),
+            Some(rest) if rest[0] == b'/' => rest.to_vec(),
+            _ => [b"(unreachable)", &path[..]].concat(),
+        }
     }
 
     /// Reads entries of a directory.

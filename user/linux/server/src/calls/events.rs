@@ -85,13 +85,14 @@ impl<M: Machine> Caller<'_, M> {
         let timer = self.timer(number)?;
         let clock = if timer.is_realtime { realtime } else { now };
         let left = if flags & ABSOLUTE != 0 { first.saturating_sub(clock) } else { first };
+        let alarm = timer.next;
         timer.pass(now);
         let before = *timer;
         timer.next = (!first.is_zero()).then(|| now.saturating_add(left));
         (timer.interval, timer.count, timer.skipped) = (interval, 0, 0);
         timer.is_by_date = timer.is_realtime && flags & ABSOLUTE != 0;
         let next = timer.next;
-        self.system.waiters.set_alarm(Alarm::Timer, number, before.next, next);
+        self.system.waiters.set_alarm(Alarm::Timer, number, alarm, next);
         self.write_times(old, &before, now)
     }
 
@@ -99,7 +100,8 @@ impl<M: Machine> Caller<'_, M> {
     pub fn timerfd_gettime(&mut self, descriptor: u64, into: u64) -> Result {
         let number = self.special(descriptor)?;
         let now = self.system.memory.hardware.monotonic();
-        let timer = *self.timer(number)?;
+        let mut timer = *self.timer(number)?;
+        timer.pass(now);
         self.write_times(into, &timer, now)
     }
 
@@ -149,8 +151,9 @@ impl<M: Machine> Caller<'_, M> {
             }
             Special::Counter(_) | Special::Timer(_) if into.len() < NUMBER => return Err(Errno::EINVAL),
             Special::Counter(counter) => (counter.take(), Key::Readable(node)),
-            Special::Timer(timer) => {
-                let count = core::mem::take(&mut timer.count);
+            Special::Timer(_) => {
+                let now = self.system.memory.hardware.monotonic();
+                let count = self.system.take_timer(number, now);
                 ((count > 0).then_some(count), Key::Timer(number))
             }
         };
@@ -233,6 +236,7 @@ fn signal_record(info: &Info) -> [u8; signalfd_siginfo::SIZE] {
             put(signalfd_siginfo::POINTER, &value.to_le_bytes());
         }
         Cause::Fault { address } => put(signalfd_siginfo::ADDRESS, &address.to_le_bytes()),
+        Cause::Call { instruction, .. } => put(signalfd_siginfo::ADDRESS, &instruction.to_le_bytes()),
         Cause::None => {}
     }
     record

@@ -34,6 +34,8 @@ impl<M: Machine> Caller<'_, M> {
         const GET_END_OF_PARENT: u64 = 2;
         const SET_NAME: u64 = 15;
         const GET_NAME: u64 = 16;
+        const GET_SECCOMP: u64 = 21;
+        const SET_SECCOMP: u64 = 22;
         if let Some(result) = self.control_power(operation, arguments) {
             return result;
         }
@@ -56,6 +58,8 @@ impl<M: Machine> Caller<'_, M> {
                 let name = self.process.thread().name;
                 self.write(argument, &name).map(|()| 0)
             }
+            GET_SECCOMP => Ok(self.filtering()),
+            SET_SECCOMP => self.set_filtering(argument, arguments[1]),
             _ => Err(Errno::EINVAL),
         }
     }

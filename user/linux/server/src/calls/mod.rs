@@ -1,5 +1,6 @@
 //! The calls, by subject. The table is below.
 
+mod adjustments;
 mod capabilities;
 mod clone;
 mod copies;
@@ -8,6 +9,7 @@ mod directories;
 mod entrances;
 mod epoll;
 mod events;
+mod filters;
 mod foreign;
 mod futex;
 mod handles;
@@ -20,8 +22,11 @@ mod jobs;
 mod length;
 mod limits;
 mod locks;
+mod log;
 mod memory;
 mod messages;
+mod modes;
+mod operations;
 mod owners;
 mod pairs;
 mod paths;
@@ -51,6 +56,7 @@ mod watches;
 use tench_linux_calls::numbers::schedule;
 use tench_linux_calls::{Errno, Sysno};
 
+pub use adjustments::Adjustment;
 pub(crate) use identity::{HOST, system_name};
 pub use queues::Notice;
 pub(crate) use slaves::SLAVES_DEVICE;
@@ -117,6 +123,9 @@ impl<M: Machine> Caller<'_, M> {
             return result.into();
         }
         if let Some(result) = self.socket_call(call, arguments) {
+            return result.into();
+        }
+        if let Some(result) = self.rare_call(call, arguments) {
             return result.into();
         }
         if let Some(result) = self.ipc_call(call, arguments) {
@@ -271,6 +280,27 @@ impl<M: Machine> Caller<'_, M> {
         })
     }
 
+    /// Makes a call about asynchronous I/O, filters of calls, or the whole instance.
+    #[rustfmt::skip]
+    fn rare_call(&mut self, call: Sysno, &[a, b, c, d, e, f]: &[u64; 6]) -> Option<Result> {
+        Some(match call {
+            Sysno::io_setup => self.io_setup(a, b),
+            Sysno::io_destroy => self.io_destroy(a),
+            Sysno::io_submit => self.io_submit(a, b, c),
+            Sysno::io_cancel => self.io_cancel(a, b),
+            Sysno::io_getevents => self.io_getevents(a, b, c, d, e),
+            Sysno::io_pgetevents => self.io_pgetevents(a, [b, c], d, e, f),
+            Sysno::clock_adjtime => self.clock_adjtime(a, b),
+            Sysno::adjtimex => self.clock_adjtime(0, a),
+            Sysno::seccomp => self.seccomp(a, b, c),
+            Sysno::syslog => self.syslog(a, b, c),
+            Sysno::reboot => self.reboot([a, b], c),
+            Sysno::sync_file_range => self.sync_file_range(a, b, c, d),
+
+            _ => return None,
+        })
+    }
+
     /// Makes a call about paths, or what is recorded of files.
     #[rustfmt::skip]
     #[inline(always)]
@@ -288,6 +318,7 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::faccessat => self.faccessat(a, b, c),
             Sysno::chdir => self.chdir(a),
             Sysno::fchdir => self.fchdir(a),
+            Sysno::chroot => self.chroot(a),
             Sysno::getcwd => self.getcwd(a, b),
             Sysno::getdents64 => self.getdents64(a, b, c),
 

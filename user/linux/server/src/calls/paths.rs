@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use tench_linux_calls::numbers::{AT_FDCWD, at, capability, file_type, open, permission};
-use tench_linux_files::{Device, Errno, Found, Last, NewNode, NodeId, Rename, Tree};
+use tench_linux_files::{Device, Errno, Found, Last, NewNode, NodeId, Rename};
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
@@ -13,7 +13,8 @@ impl<M: Machine> Caller<'_, M> {
     /// Reads a path. Returns the directory from which it leads, too.
     pub(crate) fn path(&mut self, directory: u64, path: u64) -> Result<(NodeId, Vec<u8>)> {
         let path = self.read_path(path)?;
-        let from = if path.first() == Some(&b'/') { Tree::ROOT } else { self.directory(directory, path.is_empty())? };
+        let from =
+            if path.first() == Some(&b'/') { self.process.root } else { self.directory(directory, path.is_empty())? };
         Ok((from, path))
     }
 
@@ -30,7 +31,7 @@ impl<M: Machine> Caller<'_, M> {
     /// Returns the node to which a path leads.
     pub(crate) fn find(&mut self, directory: u64, path: u64, last: Last) -> Result<NodeId> {
         let (from, path) = self.path(directory, path)?;
-        self.system.tree.find_with(&self.view(), (Tree::ROOT, from), &path, last)
+        self.system.tree.find_with(&self.view(), (self.process.root, from), &path, last)
     }
 
     /// Returns the node to which a path leads. With `AT_EMPTY_PATH` and an empty path that is the descriptor's.
@@ -41,14 +42,14 @@ impl<M: Machine> Caller<'_, M> {
             return Ok(from);
         }
         let last = if flags & at::SYMLINK_NOFOLLOW != 0 { Last::Keep } else { Last::Follow };
-        self.system.tree.find_with(&self.view(), (Tree::ROOT, from), &path, last)
+        self.system.tree.find_with(&self.view(), (self.process.root, from), &path, last)
     }
 
     /// Returns the place of a path's last name.
     fn place(&mut self, directory: u64, path: u64) -> Result<Found> {
         self.system.update_time();
         let (from, path) = self.path(directory, path)?;
-        self.system.tree.walk_with(&self.view(), (Tree::ROOT, from), &path, Last::Name)
+        self.system.tree.walk_with(&self.view(), (self.process.root, from), &path, Last::Name)
     }
 
     fn make(&mut self, place: &Found, new: NewNode<'_>, mode: u64) -> Result {
@@ -174,7 +175,7 @@ impl<M: Machine> Caller<'_, M> {
         let (from, path) = self.path(directory, path)?;
         let node = match path.is_empty() {
             true => from,
-            false => self.system.tree.find_with(&self.view(), (Tree::ROOT, from), &path, Last::Keep)?,
+            false => self.system.tree.find_with(&self.view(), (self.process.root, from), &path, Last::Keep)?,
         };
         let target = self.link_text(node)?;
         let length = target.len().min(length as u32 as usize);

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use tench_linux_calls::numbers::{AT_FDCWD, at, permission};
-use tench_linux_files::{Class, Errno, Kind, Last, NodeId, Tree};
+use tench_linux_files::{Class, Errno, Kind, Last, NodeId};
 use tench_linux_memory::ObjectId;
 
 use crate::caller::{Caller, Outcome, Result};
@@ -171,7 +171,7 @@ impl<M: Machine> System<M> {
             return Ok((named.from, self.name_of(named.from, named.place)));
         }
         let view = viewer.with(&self.descriptions);
-        let found = self.tree.walk_with(&view, (Tree::ROOT, named.from), named.path, named.last)?;
+        let found = self.tree.walk_with(&view, (viewer.root(), named.from), named.path, named.last)?;
         let node = self.tree.existing(&found)?;
         Ok((node, self.path_to(&found, node, named.shown)))
     }
@@ -202,7 +202,7 @@ impl<M: Machine> System<M> {
         start: &Start<'_>,
     ) -> Result<Image<M>> {
         let own = viewer.own.map_or(&Identity::SUPER_USER, |own| &own.thread().identity);
-        let places = (Tree::ROOT, directory);
+        let places = (viewer.root(), directory);
         let System { memory, tree, descriptions, .. } = self;
         let view = viewer.with(descriptions);
         Image::load(memory, object, start, |path| {
@@ -284,7 +284,10 @@ impl<M: Machine> Caller<'_, M> {
         }
         let shown = shown_path(directory, &path);
         let is_lost = shown != path && self.process.descriptors.get(directory)?.closes_on_exec;
-        let from = if path.first() == Some(&b'/') { Tree::ROOT } else { self.directory(directory, path.is_empty())? };
+        let from = match path.first() {
+            Some(b'/') => self.process.root,
+            _ => self.directory(directory, path.is_empty())?,
+        };
         let place = self.descriptor(directory).ok().and_then(|id| self.system.descriptions.find(id).place.clone());
         let last = if flags & at::SYMLINK_NOFOLLOW != 0 { Last::Keep } else { Last::Follow };
         let named = Named { from, path: &path, place: place.as_ref(), last, shown: &shown, is_lost };

@@ -123,7 +123,7 @@ impl<M: Machine> Caller<'_, M> {
             UnixAddress::Unnamed => Err(Errno::EINVAL),
             UnixAddress::Abstract(name) => Ok(Named::Abstract(name.to_vec())),
             UnixAddress::Path(path) => {
-                let places = (Tree::ROOT, self.process.directory);
+                let places = (self.process.root, self.process.directory);
                 let node = self.system.tree.find_with(&self.view(), places, path, Last::Follow)?;
                 self.may_access(node, permission::WRITE)?;
                 let is_socket = matches!(self.system.tree.node(node).kind, Kind::Socket);
@@ -161,7 +161,7 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Makes a file that is a socket's address.
     fn bind_path(&mut self, socket: Socket, number: u32, path: &[u8]) -> Result {
-        let places = (Tree::ROOT, self.process.directory);
+        let places = (self.process.root, self.process.directory);
         let place = self.system.tree.walk_with(&self.view(), places, path, Last::Name)?;
         if place.entry()?.is_some() {
             return Err(Errno::EADDRINUSE);

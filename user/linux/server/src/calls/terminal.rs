@@ -1,10 +1,11 @@
 //! The call that controls devices, of which most are terminals.
 
-use tench_linux_calls::numbers::open;
+use tench_linux_calls::numbers::{capability, open};
 use tench_linux_calls::records::u16_at;
 use tench_linux_files::{Errno, Kind, NodeId};
 use tench_linux_terminal::{Flow, MODES_SIZE, Modes, WindowSize};
 
+use super::modes;
 use crate::Machine;
 use crate::caller::{Caller, Result};
 use crate::signals::number;
@@ -17,6 +18,10 @@ mod command {
     pub const CSETS: u32 = 0x5402;
     pub const CSETSW: u32 = 0x5403;
     pub const CSETSF: u32 = 0x5404;
+    pub const CGETA: u32 = 0x5405;
+    pub const CSETA: u32 = 0x5406;
+    pub const CSETAW: u32 = 0x5407;
+    pub const CSETAF: u32 = 0x5408;
     pub const CSBRK: u32 = 0x5409;
     pub const CXONC: u32 = 0x540a;
     pub const CFLSH: u32 = 0x540b;
@@ -35,6 +40,8 @@ mod command {
     pub const FIONCLEX: u32 = 0x5450;
     pub const FIOCLEX: u32 = 0x5451;
     pub const FIOASYNC: u32 = 0x5452;
+    pub const GLCKTRMIOS: u32 = 0x5456;
+    pub const SLCKTRMIOS: u32 = 0x5457;
     pub const GPTN: u32 = 0x8004_5430;
     pub const SPTLCK: u32 = 0x4004_5431;
     pub const SIG: u32 = 0x4004_5436;
@@ -110,7 +117,15 @@ impl<M: Machine> Caller<'_, M> {
                 let record = discipline.modes().to_record();
                 self.write(argument, &record).map(|()| 0)
             }
-            command::CSETS | command::CSETSW | command::CSETSF => self.set_modes(id, command, argument),
+            command::CSETS | command::CSETSW | command::CSETSF => {
+                self.check_foreground(id, number::TTOU)?;
+                let record = self.read_record(argument)?;
+                self.set_modes(id, command == command::CSETSF, &record)
+            }
+            command::CGETA | command::CSETA | command::CSETAW | command::CSETAF => {
+                self.control_short_modes(id, command, argument)
+            }
+            command::GLCKTRMIOS | command::SLCKTRMIOS => self.control_locked_modes(id, command, argument),
             // Whatever was written has gone out.
             command::CSBRK | command::CSBRKP => self.check_change(end).map(|()| 0),
             command::COUTQ => self.write_count(argument, 0),
@@ -139,6 +154,35 @@ impl<M: Machine> Caller<'_, M> {
                 End::Master(number) => self.control_master(number, command, argument),
             },
         }
+    }
+
+    /// Reads or sets modes by the short record of old programs.
+    fn control_short_modes(&mut self, id: TerminalId, command: u32, argument: u64) -> Result {
+        let modes = |caller: &mut Self| {
+            caller.system.terminals.terminal(id).map(|terminal| terminal.discipline.modes().to_record())
+        };
+        if command == command::CGETA {
+            let record = modes::short(&modes(self)?);
+            return self.write(argument, &record).map(|()| 0);
+        }
+        self.check_foreground(id, number::TTOU)?;
+        let record = self.read_record(argument)?;
+        let record = modes::with_short(modes(self)?, &record);
+        self.set_modes(id, command == command::CSETAF, &record)
+    }
+
+    /// Reads or sets which modes are locked.
+    fn control_locked_modes(&mut self, id: TerminalId, command: u32, argument: u64) -> Result {
+        if command == command::GLCKTRMIOS {
+            let record = self.system.terminals.terminal(id)?.locked_modes;
+            return self.write(argument, &record).map(|()| 0);
+        }
+        if !self.identity().has(capability::SYS_ADMIN) {
+            return Err(Errno::EPERM);
+        }
+        let record = self.read_record(argument)?;
+        self.system.terminals.terminal(id)?.locked_modes = record;
+        Ok(0)
     }
 
     /// Controls what only the master of a pseudo-terminal has.
@@ -178,14 +222,14 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    fn set_modes(&mut self, id: TerminalId, command: u32, argument: u64) -> Result {
-        self.check_foreground(id, number::TTOU)?;
-        let record: [u8; MODES_SIZE] = self.read_record(argument)?;
-        let discipline = &mut self.system.terminals.terminal(id)?.discipline;
-        if command == command::CSETSF {
+    fn set_modes(&mut self, id: TerminalId, flushes: bool, record: &[u8; MODES_SIZE]) -> Result {
+        let terminal = self.system.terminals.terminal(id)?;
+        let discipline = &mut terminal.discipline;
+        if flushes {
             discipline.flush_input();
         }
-        discipline.set_modes(Modes::parse(&record));
+        let old = discipline.modes().to_record();
+        discipline.set_modes(Modes::parse(&modes::unless_locked(&terminal.locked_modes, &old, record)));
         self.settle_terminal(id)?;
         // What was typed may be readable in the new modes, and what was stopped may go on.
         self.system.waiters.wake(Key::Terminal(id));

@@ -14,7 +14,7 @@ use crate::running::{LOOK, RunningClock};
 use crate::waiting::Interruption;
 
 /// The clock that shows the date.
-const REALTIME: u32 = 0;
+pub(super) const REALTIME: u32 = 0;
 /// The clock that counts from the machine's start.
 const MONOTONIC: u64 = 1;
 
@@ -57,12 +57,26 @@ impl<M: Machine> Caller<'_, M> {
     /// Sets the clock with the date, as it is for this instance. What is to happen at a date happens by the new one.
     pub fn clock_settime(&mut self, clock: u64, time: u64) -> Result {
         let time = self.read_time(time)?;
-        let now = self.system.memory.hardware.monotonic();
-        // As Linux, which lets no date be before the machine's start by its own count.
-        let start = time.checked_sub(now).filter(|_| clock as u32 == REALTIME).ok_or(Errno::EINVAL)?;
+        if clock as u32 != REALTIME {
+            return Err(Errno::EINVAL);
+        }
+        self.check_date(time)?;
         if !self.identity().has(capability::SYS_TIME) {
             return Err(Errno::EPERM);
         }
+        self.set_date(time).map(|()| 0)
+    }
+
+    /// Returns the date at the machine's start if it is a time now. As Linux, this lets no date be before that start by
+    /// the machine's own count.
+    fn check_date(&self, time: Duration) -> Result<Duration> {
+        time.checked_sub(self.system.memory.hardware.monotonic()).ok_or(Errno::EINVAL)
+    }
+
+    /// Lets it be a time now.
+    pub(super) fn set_date(&mut self, time: Duration) -> Result<()> {
+        let now = self.system.memory.hardware.monotonic();
+        let start = self.check_date(time)?;
         let before = self.system.date();
         self.system.date_at_start = Some(start);
         let moved = |due: Duration| due.saturating_add(before).saturating_sub(time).max(now);
@@ -70,7 +84,12 @@ impl<M: Machine> Caller<'_, M> {
             self.system.move_timers(process, moved);
         }
         self.system.move_date_timers(moved);
-        Ok(0)
+        Ok(())
+    }
+
+    /// Returns the reading of a clock.
+    pub(super) fn read_clock(&mut self, clock: u64) -> Result<Duration> {
+        self.clock(clock)
     }
 
     /// Reads a clock.

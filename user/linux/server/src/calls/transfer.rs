@@ -30,7 +30,7 @@ pub(super) struct Vector {
 }
 
 /// End of the addresses that Linux gives to programs. Whatever is written to nothing only has to lie before it.
-const END: u64 = 1 << 48;
+pub(super) const END: u64 = 1 << 48;
 
 /// Returns how many bytes a call with these vectors transfers at most.
 pub(super) fn total(vectors: &[Vector]) -> u64 {

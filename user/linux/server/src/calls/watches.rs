@@ -3,7 +3,7 @@
 use tench_linux_calls::Sysno;
 use tench_linux_calls::numbers::{AT_FDCWD, at, open, permission, watch};
 use tench_linux_calls::records::{timespec, u64_at};
-use tench_linux_files::{Errno, Found, Kind, Last, NodeId, Tree};
+use tench_linux_files::{Errno, Found, Kind, Last, NodeId};
 use tench_linux_watches::InstanceId;
 
 use crate::Machine;
@@ -137,7 +137,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Tells that an open file was read or written. Of pipes, as on Linux, nobody learns that.
-    fn observe_transfer(&mut self, descriptor: u64, mask: u32) {
+    pub(super) fn observe_transfer(&mut self, descriptor: u64, mask: u32) {
         let Ok(description) = self.descriptor(descriptor) else { return };
         let node = self.system.descriptions.get(description).node;
         if !matches!(self.system.tree.node(node).kind, Kind::Fifo(_) | Kind::Special(_)) {
@@ -165,7 +165,7 @@ impl<M: Machine> Caller<'_, M> {
     /// Returns where a path leads that a call has taken.
     fn found(&mut self, directory: u64, path: u64, last: Last) -> Option<Found> {
         let (from, path) = self.path(directory, path).ok()?;
-        self.system.tree.walk_with(&self.view(), (Tree::ROOT, from), &path, last).ok()
+        self.system.tree.walk_with(&self.view(), (self.process.root, from), &path, last).ok()
     }
 
     /// Tells what has happened to a file that a call has named by a path; with an empty one, by its descriptor.

@@ -98,6 +98,11 @@ impl<M: Machine> Caller<'_, M> {
     pub(crate) fn read_generated(&mut self, description: DescriptionId, offset: u64, into: &mut [u8]) -> Result<usize> {
         let open_file = self.system.descriptions.get(description);
         let node = open_file.node;
+        if let Some(What::Entry(owner, index) | What::ThreadEntry(owner, _, index)) = What::of(node)
+            && ENTRIES[index].entry == Entry::Pages
+        {
+            return self.read_page_map(owner, offset, into);
+        }
         let kept = open_file.contents.take().filter(|contents| offset != 0 && contents.next == offset);
         let bytes = match kept {
             Some(contents) => contents.bytes,
@@ -155,6 +160,7 @@ impl<M: Machine> Caller<'_, M> {
             }
             File::PipeSize => format!("{}\n", Pipe::MOST).into_bytes(),
             File::Ipc(file) => self.system.ipc_file(file)?,
+            File::Operations => format!("{}\n", self.operations_wanted()).into_bytes(),
             File::OpenFiles => format!("{}\t0\t{}\n", self.system.descriptions.count(), i64::MAX).into_bytes(),
         })
     }

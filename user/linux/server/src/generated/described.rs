@@ -19,7 +19,7 @@ use crate::identity::Ids;
 use crate::instance::FIRST;
 use crate::process::{Process, Status, trimmed};
 use crate::signals::{Queue, SIGNALS, number, only};
-use crate::thread::State as ThreadState;
+use crate::thread::{Filtering, State as ThreadState};
 use crate::{Machine, System, exec};
 
 /// The least number of descriptors for which Linux has room.
@@ -122,6 +122,7 @@ impl<M: Machine> Caller<'_, M> {
             group_ids: ids(identity.group),
             capabilities: sets(identity.capabilities),
             has_no_new_privileges: identity.has_no_new_privileges,
+            filtering: filtering(process, thread),
             mask: process.mask,
             groups: identity.groups.as_deref().unwrap_or_default(),
             descriptors: highest.next_power_of_two().max(LEAST_DESCRIPTORS),
@@ -292,5 +293,14 @@ fn signals<M: Machine>(process: &Process<M>, thread: u32) -> Signals {
         caught: set(&|signal| shared.action(signal).handler() > 1),
         queued: (shared.pending.count() + queued) as u64,
         most: Queue::MAX as u64,
+    }
+}
+
+/// Returns how the calls of a thread are filtered, and by how many filters.
+fn filtering<M: Machine>(process: &Process<M>, thread: u32) -> (u32, usize) {
+    match process.thread_of(thread).map(|thread| &thread.filtering) {
+        None | Some(Filtering::None) => (0, 0),
+        Some(Filtering::Strict) => (1, 0),
+        Some(Filtering::By(filter)) => (2, filter.number()),
     }
 }

@@ -51,6 +51,7 @@ pub(crate) enum File {
     StartIdentifier,
     PipeSize,
     OpenFiles,
+    Operations,
     Ipc(IpcFile),
 }
 
@@ -90,7 +91,7 @@ const HUGE_PAGES: usize = 14;
 const SYSTEM_V: usize = 15;
 
 /// All of them. Each comes behind its directory.
-pub(crate) static FIXED: [Fixed; 65] = [
+pub(crate) static FIXED: [Fixed; 67] = [
     line(PROC, "proc", Made::Directory),
     line(SYS, "sys", Made::Directory),
     line(PROC, "sys", Made::Directory),
@@ -149,6 +150,8 @@ pub(crate) static FIXED: [Fixed; 65] = [
     line(MEMORY, "mmap_min_addr", Made::Text("65536\n")),
     line(FILES, "file-max", Made::Text("9223372036854775807\n")),
     line(FILES, "file-nr", Made::File(File::OpenFiles)),
+    line(FILES, "aio-max-nr", Made::Text("65536\n")),
+    line(FILES, "aio-nr", Made::File(File::Operations)),
     line(FILES, "nr_open", Made::Text("1048576\n")),
     line(FILES, "pipe-max-size", Made::File(File::PipeSize)),
     line(CORE, "somaxconn", Made::Text("4096\n")),

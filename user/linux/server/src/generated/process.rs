@@ -28,6 +28,7 @@ pub(crate) enum Entry {
     Score,
     ScoreAdjustment,
     Login,
+    Pages,
 }
 
 impl Entry {
@@ -50,6 +51,7 @@ impl Entry {
                 | Entry::Uses
                 | Entry::UseOfAll
                 | Entry::DescriptorFacts
+                | Entry::Pages
         )
     }
 
@@ -72,7 +74,7 @@ const fn line(name: &'static str, permissions: u32, entry: Entry) -> Line {
 }
 
 /// All of them, in the order of Linux.
-pub(crate) static ENTRIES: [Line; 23] = [
+pub(crate) static ENTRIES: [Line; 24] = [
     line("task", 0o555, Entry::Threads),
     line("fd", 0o500, Entry::Descriptors),
     line("fdinfo", 0o555, Entry::DescriptorFacts),
@@ -92,6 +94,7 @@ pub(crate) static ENTRIES: [Line; 23] = [
     line("mountinfo", 0o444, Entry::MountInformation),
     line("smaps", 0o444, Entry::Uses),
     line("smaps_rollup", 0o444, Entry::UseOfAll),
+    line("pagemap", 0o400, Entry::Pages),
     line("cgroup", 0o444, Entry::ControlGroup),
     line("oom_score", 0o444, Entry::Score),
     line("oom_score_adj", 0o644, Entry::ScoreAdjustment),

@@ -35,6 +35,13 @@ impl<M: Machine> Clone for Viewer<'_, M> {
 
 impl<M: Machine> Copy for Viewer<'_, M> {}
 
+impl<M: Machine> Viewer<'_, M> {
+    /// Returns the directory from which its paths lead that begin with a slash.
+    pub(crate) fn root(&self) -> NodeId {
+        self.own.map_or(Tree::ROOT, |own| own.root)
+    }
+}
+
 /// Everything that generated directories and links depend on.
 #[derive(Debug)]
 pub(crate) struct View<'a, M: Machine> {
@@ -265,7 +272,7 @@ impl<M: Machine> Generated for View<'_, M> {
             let process = self.viewer.process(owner).filter(|process| !process.has_ended()).ok_or(Errno::ENOENT)?;
             match ENTRIES[index].entry {
                 Entry::Directory => Ok(Target::Node(process.directory)),
-                Entry::Root => Ok(Target::Node(Tree::ROOT)),
+                Entry::Root => Ok(Target::Node(process.root)),
                 _ => Ok(Target::Path(process.program.clone())),
             }
         };

@@ -183,6 +183,7 @@ impl<M: Machine> Instance<M> {
             system.close_descriptor(process.id, descriptor.description);
         }
         system.release_node(process.directory);
+        system.release_node(process.root);
         system.release_space(process.space);
         system.settle_segments(process.id);
         system.undo_semaphores(process);

@@ -8,6 +8,8 @@ use alloc::vec::Vec;
 
 use tench_linux_calls::records::{sigaction, u64_at};
 
+use crate::filters::ARCHITECTURE;
+
 pub use queue::Queue;
 
 /// Number of signals.
@@ -38,6 +40,7 @@ pub mod number {
     pub const PROF: u32 = 27;
     pub const WINCH: u32 = 28;
     pub const IO: u32 = 29;
+    pub const SYS: u32 = 31;
     pub const RT_MIN: u32 = 32;
 }
 
@@ -108,6 +111,15 @@ pub enum Cause {
         /// The value that the process has given to it.
         value: u64,
     },
+    /// A filter did not let a call pass.
+    Call {
+        /// Address behind the instruction that made the call.
+        instruction: u64,
+        /// Number of the call.
+        number: u32,
+        /// The number that the filter has given.
+        data: u32,
+    },
     /// An instruction could not be executed.
     Fault {
         /// The address that it accessed, or its own.
@@ -153,6 +165,13 @@ impl Info {
                 put(16, id);
                 put(24, value as u32);
                 put(28, (value >> 32) as u32);
+            }
+            Cause::Call { instruction, number, data } => {
+                put(4, data);
+                put(16, instruction as u32);
+                put(20, (instruction >> 32) as u32);
+                put(24, number);
+                put(28, ARCHITECTURE);
             }
             Cause::Fault { address } => {
                 put(16, address as u32);

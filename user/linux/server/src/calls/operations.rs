@@ -1,0 +1,317 @@
+//! Linux's own asynchronous I/O. Operations are done when they are submitted, as Linux does those with files in memory;
+//! their results are read later.
+
+use core::time::Duration;
+
+use tench_linux_calls::numbers::{prot, watch};
+use tench_linux_calls::records::{iocb, timespec, u16_at, u32_at, u64_at};
+use tench_linux_files::{Errno, Kind};
+
+use super::transfer::{END, MAX_TRANSFER};
+use crate::Machine;
+use crate::caller::{Caller, Result, WAITS};
+use crate::devices;
+use crate::operations::{Context, MOST, RESULT};
+use crate::specials::Special;
+use crate::waiting::{Interruption, Key};
+
+/// The most operations that any context is made for.
+const MOST_WANTED: u64 = 0x1000_0000 / RESULT as u64;
+
+/// Kinds of operations.
+mod kind {
+    pub const READ: u16 = 0;
+    pub const WRITE: u16 = 1;
+    pub const SYNC: u16 = 2;
+    pub const SYNC_DATA: u16 = 3;
+    pub const READ_VECTORS: u16 = 7;
+    pub const WRITE_VECTORS: u16 = 8;
+}
+
+/// An operation, as a program submits it.
+struct Operation {
+    record: [u8; iocb::SIZE],
+    /// Where the program has it.
+    address: u64,
+}
+
+impl Operation {
+    fn word(&self, offset: usize) -> u64 {
+        u64_at(&self.record, offset)
+    }
+
+    fn descriptor(&self) -> u64 {
+        u32_at(&self.record, iocb::DESCRIPTOR).into()
+    }
+
+    /// Returns the eventfd that is to count it, if one is.
+    fn counter(&self) -> Option<u64> {
+        const COUNTED: u32 = 1;
+        let flags = u32_at(&self.record, iocb::FLAGS);
+        (flags & COUNTED != 0).then(|| u32_at(&self.record, iocb::COUNTER).into())
+    }
+}
+
+impl<M: Machine> Caller<'_, M> {
+    /// Makes a context for operations, and writes its name.
+    pub fn io_setup(&mut self, wanted: u64, into: u64) -> Result {
+        let wanted = wanted as u32;
+        let before: [u8; 8] = self.read_record(into)?;
+        if before != [0; 8] || wanted == 0 || u64::from(wanted) > MOST_WANTED {
+            return Err(Errno::EINVAL);
+        }
+        if self.operations_wanted() + u64::from(wanted) > MOST {
+            return Err(Errno::EAGAIN);
+        }
+        let context = Context::new(wanted);
+        self.system.memory.check_room(context.size())?;
+        const PRIVATE_ANONYMOUS: u64 = 0x22;
+        let length = context.length;
+        let address = self.mmap(0, length, (prot::READ | prot::WRITE).into(), PRIVATE_ANONYMOUS, u64::MAX, 0)?;
+        if let Err(error) = self.write(into, &address.to_le_bytes()) {
+            self.munmap(address, length)?;
+            return Err(error);
+        }
+        self.system.spaces.get(self.process.space).operations.add(address, context);
+        Ok(0)
+    }
+
+    /// Returns how many operations all contexts were made for.
+    pub(crate) fn operations_wanted(&self) -> u64 {
+        self.system.spaces.iter().map(|used| used.operations.wanted()).sum()
+    }
+
+    /// Ends a context with its results.
+    pub fn io_destroy(&mut self, name: u64) -> Result {
+        let context = self.system.spaces.get(self.process.space).operations.remove(name).ok_or(Errno::EINVAL)?;
+        // The program may have unmapped it.
+        let _ = self.munmap(name, context.length);
+        self.system.waiters.wake(Key::Operations(name));
+        Ok(0)
+    }
+
+    fn context(&mut self, name: u64) -> Result<&mut Context> {
+        self.system.spaces.get(self.process.space).operations.get(name).ok_or(Errno::EINVAL)
+    }
+
+    /// Does operations one after another. Returns how many were taken.
+    pub fn io_submit(&mut self, name: u64, count: u64, operations: u64) -> Result {
+        let count = count.cast_signed();
+        self.context(name)?;
+        let count = u64::try_from(count).map_err(|_| Errno::EINVAL)?;
+        // Linux takes no more at once than the context has places.
+        let count = count.min(self.context(name)?.room as u64);
+        let mut index = self.waiting().map_or(0, |waiting| waiting.messages);
+        while index < count {
+            match self.submit(name, operations.wrapping_add(index * 8)) {
+                Ok(()) => index += 1,
+                Err(WAITS) => {
+                    if let Some(waiting) = self.waiting_mut() {
+                        waiting.messages = index;
+                    }
+                    return Err(WAITS);
+                }
+                Err(_) if index > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(index)
+    }
+
+    /// Does the operation to which a pointer leads.
+    fn submit(&mut self, name: u64, pointer: u64) -> Result<()> {
+        let address = u64::from_le_bytes(self.read_record(pointer)?);
+        let operation = Operation { record: self.read_record(address)?, address };
+        let length = operation.word(iocb::LENGTH);
+        if operation.word(iocb::RESERVED) != 0 || length.cast_signed() < 0 {
+            return Err(Errno::EINVAL);
+        }
+        let context = self.context(name)?;
+        if context.results.len() >= context.room {
+            return Err(Errno::EAGAIN);
+        }
+        self.descriptor(operation.descriptor())?;
+        let counter = operation.counter();
+        if let Some(descriptor) = counter {
+            self.check_counter(descriptor)?;
+        }
+        self.write(address.wrapping_add(iocb::KEY as u64), &[0; 4])?;
+        let result = match u16_at(&operation.record, iocb::KIND) {
+            kind::READ | kind::WRITE | kind::READ_VECTORS | kind::WRITE_VECTORS => self.transfer(&operation)?,
+            kind::SYNC | kind::SYNC_DATA => self.keep(&operation)?,
+            _ => return Err(Errno::EINVAL),
+        };
+        self.finish(name, &operation, result)?;
+        if let Some(descriptor) = counter {
+            self.count(descriptor);
+        }
+        Ok(())
+    }
+
+    /// Reads or writes. Returns how many bytes, or the error of that. What is wrong with the operation itself is an
+    /// error of submitting it.
+    fn transfer(&mut self, operation: &Operation) -> Result<i64> {
+        let descriptor = operation.descriptor();
+        let description = self.descriptor(descriptor)?;
+        let kind = u16_at(&operation.record, iocb::KIND);
+        let writes = matches!(kind, kind::WRITE | kind::WRITE_VECTORS);
+        let open_file = self.system.descriptions.get(description);
+        let (node, may) = (open_file.node, if writes { open_file.writes() } else { open_file.reads() });
+        may.then_some(()).ok_or(Errno::EBADF)?;
+        let (place, length) = (operation.word(iocb::BUFFER), operation.word(iocb::LENGTH));
+        let offset = operation.word(iocb::OFFSET);
+        self.with_flags(descriptor, offset, u32_at(&operation.record, iocb::READ_WRITE_FLAGS).into())?;
+        let offset = match self.system.tree.node(node).kind {
+            Kind::Directory(_) => return Err(Errno::EINVAL),
+            Kind::Fifo(_) | Kind::Socket | Kind::Special(_) => None,
+            Kind::Character(device) if devices::is_terminal(device) => None,
+            _ if offset.cast_signed() < 0 => return Err(Errno::EINVAL),
+            _ => Some(offset),
+        };
+        let result = match kind {
+            kind::READ | kind::WRITE => {
+                let is_possible = place.checked_add(length.min(MAX_TRANSFER)).is_some_and(|end| end <= END);
+                is_possible.then_some(()).ok_or(Errno::EFAULT)?;
+                match writes {
+                    true => self.write_file(descriptor, place, length, offset),
+                    false => self.read_file(descriptor, place, length, offset),
+                }
+            }
+            _ => {
+                self.read_vectors(place, length)?;
+                match writes {
+                    true => self.writev(descriptor, place, length, offset),
+                    false => self.readv(descriptor, place, length, offset),
+                }
+            }
+        };
+        if matches!(result, Ok(1..)) && !self.system.watches.is_empty() {
+            self.observe_transfer(descriptor, if writes { watch::MODIFY } else { watch::ACCESS });
+        }
+        answer(result)
+    }
+
+    /// Lets what was written stay, as everything does at once.
+    fn keep(&mut self, operation: &Operation) -> Result<i64> {
+        let rest = [iocb::BUFFER, iocb::LENGTH, iocb::OFFSET].map(|offset| operation.word(offset));
+        if rest != [0; 3] || u32_at(&operation.record, iocb::READ_WRITE_FLAGS) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        self.fsync(operation.descriptor()).map(u64::cast_signed)
+    }
+
+    /// Adds an operation's result to its context.
+    fn finish(&mut self, name: u64, operation: &Operation, result: i64) -> Result<()> {
+        let mut record = [0; RESULT];
+        record[..8].copy_from_slice(&operation.record[..8]);
+        record[8..16].copy_from_slice(&operation.address.to_le_bytes());
+        record[16..24].copy_from_slice(&result.to_le_bytes());
+        // Another thread may have ended the context while this one waited.
+        self.context(name)?.results.push_back(record);
+        self.system.waiters.wake(Key::Operations(name));
+        Ok(())
+    }
+
+    /// Checks that a descriptor is that of an eventfd.
+    fn check_counter(&mut self, descriptor: u64) -> Result<()> {
+        let number = self.special(descriptor)?;
+        match self.system.specials.get(number) {
+            Special::Counter(_) => Ok(()),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Counts an operation that is over.
+    fn count(&mut self, descriptor: u64) {
+        let Ok(description) = self.descriptor(descriptor) else { return };
+        let node = self.system.descriptions.get(description).node;
+        if let Kind::Special(number) = self.system.tree.node(node).kind
+            && let Special::Counter(counter) = self.system.specials.get(number)
+        {
+            // As Linux: what is full stays so.
+            counter.add(1);
+            self.system.waiters.wake(Key::Readable(node));
+        }
+    }
+
+    /// Reads results; waits until there are so many, at the longest for a time.
+    pub fn io_getevents(&mut self, name: u64, least: u64, most: u64, into: u64, time: u64) -> Result {
+        let deadline = self.read_lenient_deadline(time)?;
+        self.read_results(name, [least, most], into, deadline)
+    }
+
+    /// As [`io_getevents`](Self::io_getevents), with other signals blocked meanwhile.
+    pub fn io_pgetevents(&mut self, name: u64, [least, most]: [u64; 2], into: u64, time: u64, mask: u64) -> Result {
+        let deadline = self.read_lenient_deadline(time)?;
+        if mask != 0 {
+            let record: [u8; 16] = self.read_record(mask)?;
+            self.block_meanwhile(u64_at(&record, 0), u64_at(&record, 8))?;
+        }
+        let result = self.read_results(name, [least, most], into, deadline);
+        if !matches!(result, Err(WAITS | Errno::EINTR)) {
+            self.process.thread_mut().signals.restore_blocked();
+        }
+        result
+    }
+
+    /// Returns until when a call waits. Linux takes any time here; one that is less than nothing has no end.
+    fn read_lenient_deadline(&mut self, time: u64) -> Result<Option<Duration>> {
+        if self.waiting().is_some() {
+            return Ok(self.deadline());
+        }
+        if time == 0 {
+            return Ok(None);
+        }
+        let record: [u8; timespec::SIZE] = self.read_record(time)?;
+        let seconds = u64_at(&record, timespec::SECONDS).cast_signed();
+        let nanoseconds = u64_at(&record, timespec::NANOSECONDS).cast_signed();
+        let whole = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+        let now = self.system.memory.hardware.monotonic();
+        Ok(u64::try_from(whole).ok().map(|left| now.saturating_add(Duration::from_nanos(left))))
+    }
+
+    fn read_results(&mut self, name: u64, [least, most]: [u64; 2], into: u64, deadline: Option<Duration>) -> Result {
+        let (least, most) = (least.cast_signed(), most.cast_signed());
+        self.context(name)?;
+        if least < 0 || least > most {
+            return Err(Errno::EINVAL);
+        }
+        let mut done = self.done();
+        while done < most.cast_unsigned()
+            && let Some(record) = self.context(name)?.results.front().copied()
+        {
+            if let Err(error) = self.write(into.wrapping_add(done * RESULT as u64), &record) {
+                return if done > 0 { Ok(done) } else { Err(error) };
+            }
+            self.context(name)?.results.pop_front();
+            done += 1;
+        }
+        if done >= least.cast_unsigned() || self.has_passed(deadline) {
+            return Ok(done);
+        }
+        if self.process.is_due() {
+            return if done > 0 { Ok(done) } else { Err(Errno::EINTR) };
+        }
+        let result = self.wait(&[Key::Operations(name)], deadline, Interruption::Final);
+        if let Some(waiting) = self.waiting_mut() {
+            waiting.done = done;
+        }
+        Err(result)
+    }
+
+    /// Takes an operation back. None is under way: they are done when they are submitted.
+    pub fn io_cancel(&mut self, name: u64, operation: u64) -> Result {
+        let _key: [u8; 4] = self.read_record(operation.wrapping_add(iocb::KEY as u64))?;
+        self.context(name)?;
+        Err(Errno::EINVAL)
+    }
+}
+
+/// Returns the result of an operation that was tried, unless it waits.
+fn answer(result: Result) -> Result<i64> {
+    match result {
+        Err(WAITS) => Err(WAITS),
+        Err(error) => Ok((-error.into_raw()).into()),
+        Ok(count) => Ok(count.cast_signed()),
+    }
+}
