@@ -215,8 +215,8 @@ fn other_records() {
 fn what_is_unknown_is_shown_in_numbers() {
     let memory = Places::default();
     assert_eq!(
-        line(Sysno::io_setup, &[1, 2, 3, 4, 5, 6], -38, &memory),
-        "io_setup(0x1, 0x2, 0x3, 0x4, 0x5, 0x6)  = -1 ENOSYS"
+        line(Sysno::lookup_dcookie, &[1, 2, 3, 4, 5, 6], -38, &memory),
+        "lookup_dcookie(0x1, 0x2, 0x3, 0x4, 0x5, 0x6) = -1 ENOSYS"
     );
     let unknown = Trace::begin(0xffff, [0; 6], &memory).end(0, &memory);
     assert_eq!(unknown, "syscall_0xffff(0, 0, 0, 0, 0, 0)        = 0");

@@ -124,12 +124,15 @@ impl<M: Machine> System<M> {
         all.filter_map(|process| Some((self.worth(process)?, process.id))).max().map(|(_, id)| id)
     }
 
-    /// Tells whoever runs the instance that a process ends.
+    /// Tells whoever runs the instance that a process ends, as far as that is wanted, and notes it in the log.
     fn report_victim(&mut self, process: &Process<M>) {
         let name = process.name_of(process.id);
         let name = String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or_default());
-        let line = format!("linux: memory is short: {name} (pid {}) is killed", process.id);
-        self.report(&line);
+        let what = format!("memory is short: {name} (pid {}) is killed", process.id);
+        self.log.add(self.memory.hardware.monotonic(), &what);
+        if !self.is_quiet {
+            self.report(&format!("linux: {what}"));
+        }
     }
 }
 
