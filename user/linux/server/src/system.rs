@@ -21,6 +21,7 @@ use crate::instance::FIRST;
 use crate::ipc::Ipc;
 use crate::locks::FileLocks;
 use crate::log::Log;
+use crate::notices::Notices;
 use crate::owners::Owners;
 use crate::process::{Process, SignalTimer, TimerNames};
 use crate::signals::{Info, number};
@@ -108,6 +109,8 @@ pub struct System<M: Machine> {
     pub sockets: Sockets<DescriptionId>,
     /// Watches of files.
     pub watches: Watches<NodeId>,
+    /// Directories of which processes learn by signals.
+    pub(crate) notices: Notices,
     /// Message queues.
     pub queues: Queues<Option<Notice>>,
     /// Shared memory, semaphores and message queues of System V.
@@ -160,6 +163,7 @@ impl<M: Machine> System<M> {
             timers: TimerNames::default(),
             sockets: Sockets::new(Limits::default()),
             watches: Watches::new(),
+            notices: Notices::default(),
             queues: Queues::default(),
             ipc: Ipc::default(),
             settles: false,
@@ -315,7 +319,7 @@ impl<M: Machine> System<M> {
         if watchers > 0 && self.descriptions.is_last(description) {
             self.end_watching(description);
         }
-        let is_watched = !self.watches.is_empty();
+        let is_watched = self.is_watching();
         if is_watched && self.descriptions.is_last(description) {
             self.tell_of_closing(description);
         }
