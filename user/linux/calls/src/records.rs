@@ -95,7 +95,9 @@ pub mod signalfd_siginfo {
     pub const CODE: usize = 8;
     pub const PROCESS: usize = 12;
     pub const USER: usize = 16;
+    pub const DESCRIPTOR: usize = 20;
     pub const TIMER: usize = 24;
+    pub const EVENTS: usize = 28;
     pub const STATUS: usize = 40;
     pub const NUMBER: usize = 44;
     pub const POINTER: usize = 48;

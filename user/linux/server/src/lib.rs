@@ -26,6 +26,7 @@ pub mod ipc;
 pub mod limits;
 pub mod locks;
 pub mod log;
+mod notices;
 pub mod operations;
 pub mod options;
 mod owners;
@@ -42,6 +43,7 @@ pub mod system;
 mod terminal;
 pub mod terminals;
 pub mod thread;
+mod vdso;
 pub mod waiting;
 mod watches;
 

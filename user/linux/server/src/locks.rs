@@ -21,6 +21,9 @@ impl<M: Machine> System<M> {
                 self.wake_lockers();
             }
         }
+        if !self.notices.is_empty() {
+            self.notices.end(description, Some(process));
+        }
         // It learns of no messages any more that come to a queue, either.
         if let Kind::Special(number) = self.tree.node(self.descriptions.find(description).node).kind
             && let Some(queue) = self.specials.queue(number)

@@ -6,7 +6,10 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use tench_linux_sockets::Event as SocketEvent;
+
 use crate::descriptors::DescriptionId;
+use crate::signals::{Cause, Info, Set, number, only};
 use crate::waiting::Key;
 use crate::{Machine, System};
 
@@ -28,8 +31,67 @@ pub struct Owned {
     pub owner: Option<Owner>,
     /// The real and the effective user who has said so.
     pub by: [u32; 2],
+    /// The signal; 0 for `SIGIO`, which does not say more.
+    pub signal: u32,
+    /// The descriptor by which it was said that signals be sent.
+    pub descriptor: u32,
     /// Everything that comes with a signal.
     pub keys: Vec<Key>,
+}
+
+/// The kind of event of which a signal tells: `si_code`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Something can be read.
+    Readable = 1,
+    /// Something can be written.
+    Writable = 2,
+    /// There is a message: a directory has changed.
+    Message = 3,
+}
+
+impl Reason {
+    /// Returns the reason of a signal that comes with this.
+    pub const fn of(key: Key) -> Reason {
+        match key {
+            Key::Writable(_)
+            | Key::TerminalOutput(_)
+            | Key::MasterRoom(_)
+            | Key::Socket(_, SocketEvent::Writable | SocketEvent::Room) => Reason::Writable,
+            _ => Reason::Readable,
+        }
+    }
+
+    /// Returns the events, as `poll` has them.
+    const fn events(self) -> u32 {
+        match self {
+            Reason::Readable => 0x41,
+            Reason::Writable => 0x304,
+            Reason::Message => 0x441,
+        }
+    }
+}
+
+impl Owned {
+    /// Returns the signal that is sent for a reason.
+    pub const fn info(&self, reason: Reason, descriptor: u32) -> Info {
+        /// The code of signals whose own codes would mean something else.
+        const BY_FILE: i32 = -5;
+        const WITH_CODES: Set = only(number::ILL)
+            | only(number::TRAP)
+            | only(number::BUS)
+            | only(number::FPE)
+            | only(number::SEGV)
+            | only(number::CHLD)
+            | only(number::SYS);
+        match self.signal {
+            0 => Info::from_system(number::IO),
+            signal => {
+                let code = if WITH_CODES & only(signal) != 0 { BY_FILE } else { reason as i32 };
+                Info { signal, code, cause: Cause::File { descriptor, events: reason.events() } }
+            }
+        }
+    }
 }
 
 /// The open files that have or had an owner.
@@ -55,6 +117,7 @@ impl<M: Machine> System<M> {
 
     /// Forgets the owner of an open file that is about to be closed.
     pub(crate) fn end_owner(&mut self, description: DescriptionId) {
+        self.notices.end(description, None);
         if let Some(owned) = self.owners.remove(&description) {
             self.waiters.watch_file(description, &owned.keys, false);
             self.waiters.forget_file(description);

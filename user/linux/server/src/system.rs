@@ -15,12 +15,12 @@ use tench_linux_watches::Watches;
 use crate::calls::{Adjustment, Notice};
 use crate::descriptors::{Description, DescriptionId, Descriptions, Descriptor, Descriptors};
 use crate::devices;
-use crate::exec::TRAMPOLINE_CODE;
 use crate::futexes::Futexes;
 use crate::instance::FIRST;
 use crate::ipc::Ipc;
 use crate::locks::FileLocks;
 use crate::log::Log;
+use crate::notices::Notices;
 use crate::owners::Owners;
 use crate::process::{Process, SignalTimer, TimerNames};
 use crate::signals::{Info, number};
@@ -29,6 +29,7 @@ use crate::specials::{Socket, Special, Specials};
 use crate::terminal::Terminal;
 use crate::terminals::{End, TerminalId, Terminals};
 use crate::thread::Threads;
+use crate::vdso;
 use crate::waiting::{Alarm, Key, Waiters, Waiting};
 
 /// The machine, as the personality needs it.
@@ -84,7 +85,7 @@ pub struct System<M: Machine> {
     pub is_quiet: bool,
     /// The missing calls that were reported.
     pub(crate) reported: BTreeSet<Sysno>,
-    /// Code that ends handlers.
+    /// Code that all programs find in their memory.
     pub(crate) trampoline: ObjectId,
     /// For each standard stream outside that is no console, the pipe, and its other end.
     outside: [Option<(NodeId, DescriptionId)>; 3],
@@ -108,6 +109,8 @@ pub struct System<M: Machine> {
     pub sockets: Sockets<DescriptionId>,
     /// Watches of files.
     pub watches: Watches<NodeId>,
+    /// Directories of which processes learn by signals.
+    pub(crate) notices: Notices,
     /// Message queues.
     pub queues: Queues<Option<Notice>>,
     /// Shared memory, semaphores and message queues of System V.
@@ -141,7 +144,7 @@ impl<M: Machine> System<M> {
     /// `ENOMEM`
     pub fn new(machine: M) -> Result<System<M>, Errno> {
         let mut memory = Memory { pool: Pool::new(), objects: Objects::new(), hardware: machine };
-        let trampoline = memory.objects.make(TRAMPOLINE_CODE.len() as u64, TRAMPOLINE_CODE);
+        let trampoline = memory.objects.make(vdso::IMAGE.len() as u64, vdso::IMAGE);
         let mut system = System {
             memory,
             tree: Tree::new(Time::default()),
@@ -162,6 +165,7 @@ impl<M: Machine> System<M> {
             timers: TimerNames::default(),
             sockets: Sockets::new(Limits::default()),
             watches: Watches::new(),
+            notices: Notices::default(),
             queues: Queues::default(),
             ipc: Ipc::default(),
             settles: false,
@@ -318,7 +322,7 @@ impl<M: Machine> System<M> {
         if watchers > 0 && self.descriptions.is_last(description) {
             self.end_watching(description);
         }
-        let is_watched = !self.watches.is_empty();
+        let is_watched = self.is_watching();
         if is_watched && self.descriptions.is_last(description) {
             self.tell_of_closing(description);
         }

@@ -191,8 +191,8 @@ pub struct Waiters {
     ready: VecDeque<u32>,
     /// Entries of `epoll`s to which something has happened.
     pub touched: Touched,
-    /// Open files that have a signal to send.
-    signalling: BTreeSet<DescriptionId>,
+    /// Open files that have a signal to send, with what has happened.
+    signalling: BTreeSet<(DescriptionId, Key)>,
 }
 
 impl Waiters {
@@ -236,14 +236,14 @@ impl Waiters {
         }
     }
 
-    /// Takes an open file that has a signal to send.
-    pub fn take_signalling(&mut self) -> Option<DescriptionId> {
+    /// Takes an open file that has a signal to send, with what has happened.
+    pub fn take_signalling(&mut self) -> Option<(DescriptionId, Key)> {
         self.signalling.pop_first()
     }
 
     /// Forgets that an open file has a signal to send.
     pub fn forget_file(&mut self, file: DescriptionId) {
-        self.signalling.remove(&file);
+        self.signalling.retain(|(other, _)| *other != file);
     }
 
     /// Sets when a process is to get a signal, in place of when that was so far.
@@ -293,7 +293,7 @@ impl Waiters {
                     self.wake(Key::Watched(id.epoll));
                 }
                 Waiter::File(file) => {
-                    self.signalling.insert(file);
+                    self.signalling.insert((file, key));
                     self.ready.push_back(FILES);
                 }
             }

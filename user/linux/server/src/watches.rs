@@ -8,12 +8,19 @@ use tench_linux_files::{Found, Kind, NodeId, Tree};
 use tench_linux_watches::Happened;
 
 use crate::descriptors::{DescriptionId, Place};
+use crate::notices::RENAMED;
 use crate::waiting::Key;
 use crate::{Machine, System};
 
 impl<M: Machine> System<M> {
+    /// Returns whether somebody watches any file.
+    pub(crate) fn is_watching(&self) -> bool {
+        !self.watches.is_empty() || !self.notices.is_empty()
+    }
+
     /// Tells those who watch a file, or a directory with a name in it.
     fn tell(&mut self, file: NodeId, name: Option<&[u8]>, what: Happened) {
+        self.notify(file, what.mask);
         let System { watches, memory, .. } = self;
         watches.tell(file, name, what, &mut |bytes| memory.check_room(bytes).is_ok());
     }
@@ -44,7 +51,8 @@ impl<M: Machine> System<M> {
             return None;
         }
         let directory = self.tree.node(node).directory()?.parent();
-        let watched = self.watches.is_watched(directory).then(|| self.tree.node(directory).directory())??;
+        let is_watched = self.watches.is_watched(directory) || self.notices.has(directory);
+        let watched = is_watched.then(|| self.tree.node(directory).directory())??;
         Some(Place { directory, name: watched.name_of(node)?.into() })
     }
 
@@ -111,6 +119,9 @@ impl<M: Machine> System<M> {
     fn tell_of_move(&mut self, from: &Found, to: &Found, node: NodeId, replaced: Option<NodeId>) {
         let (cookie, flag) = (self.watches.next_cookie(), self.directory_flag(node));
         let what = |mask: u32, cookie: u32| Happened { cookie, ..Happened::new(mask) };
+        if from.parent == to.parent {
+            self.notify(from.parent, RENAMED);
+        }
         self.tell(from.parent, Some(&from.name), what(watch::MOVED_FROM | flag, cookie));
         self.tell(to.parent, Some(&to.name), what(watch::MOVED_TO | flag, cookie));
         if let Some(replaced) = replaced {

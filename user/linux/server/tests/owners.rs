@@ -14,6 +14,8 @@ const OWNER: u64 = 9;
 const SET_OWNER_BY_KIND: u64 = 15;
 const OWNER_BY_KIND: u64 = 16;
 const ASYNC: u64 = 0o20000;
+const SET_SIGNAL: u64 = 10;
+const NOTIFY: u64 = 1026;
 const FIOASYNC: u64 = 0x5452;
 
 fn call(play: &mut Play, id: u32, call: Sysno, arguments: &[u64]) -> Option<i64> {
@@ -140,5 +142,47 @@ fn an_owner_must_exist_and_is_told() {
     let counter = call(&mut play, 1, Sysno::eventfd2, &[0, 0]).unwrap() as u64;
     assert_eq!(call(&mut play, 1, Sysno::ioctl, &[counter, FIOASYNC, DATA]), Some(-25));
     assert_eq!(call(&mut play, 1, Sysno::ioctl, &[read, FIOASYNC, 8]), Some(-14));
+    play.end();
+}
+
+/// Makes a directory. Returns what the call says.
+fn make_directory(play: &mut Play, path: &[u8; 8]) -> Option<i64> {
+    play.put(1, DATA + 64, &[u64::from_le_bytes(*path)]);
+    call(play, 1, Sysno::mkdirat, &[0, DATA + 64, 0o700])
+}
+
+#[test]
+fn a_directory_tells_of_what_is_made_in_it_as_often_as_was_asked() {
+    const MULTISHOT: u64 = 1 << 31;
+    const CREATE: u64 = 4;
+    let mut play = Play::new(1024);
+    block(&mut play, 1);
+    assert_eq!(make_directory(&mut play, b"/seen\0\0\0"), Some(0));
+    let open = |play: &mut Play| call(play, 1, Sysno::openat, &[0, DATA + 64, 0]).unwrap() as u64;
+    let directory = open(&mut play);
+    let file = |play: &mut Play, command, argument| call(play, 1, Sysno::fcntl, &[directory, command, argument]);
+    assert_eq!(file(&mut play, SET_SIGNAL, SIGIO), Some(0));
+    assert_eq!(file(&mut play, NOTIFY, CREATE), Some(0));
+    assert_eq!(file(&mut play, OWNER, 0), Some(1));
+    assert_eq!(make_directory(&mut play, b"/other\0\0"), Some(0));
+    assert!(!has_come(&mut play, 1), "it is elsewhere");
+    for (path, is_told) in [(b"/seen/a\0", true), (b"/seen/b\0", false)] {
+        assert_eq!(make_directory(&mut play, path), Some(0));
+        assert_eq!(has_come(&mut play, 1), is_told);
+    }
+    assert_eq!(file(&mut play, NOTIFY, CREATE | MULTISHOT), Some(0));
+    for path in [b"/seen/c\0", b"/seen/d\0"] {
+        assert_eq!(make_directory(&mut play, path), Some(0));
+        play.put(1, DATA, &[1 << (SIGIO - 1), 0, 0]);
+        let taken = call(&mut play, 1, Sysno::rt_sigtimedwait, &[DATA, DATA + 64, DATA + 8, 8]);
+        assert_eq!(taken, Some(SIGIO as i64));
+        let mut information = [0; 32];
+        play.read(1, DATA + 64, &mut information);
+        let word = |at: usize| u32::from_le_bytes(information[at..at + 4].try_into().unwrap());
+        assert_eq!((word(8), word(16), u64::from(word(24))), (3, 0x441, directory));
+    }
+    assert_eq!(call(&mut play, 1, Sysno::close, &[directory]), Some(0));
+    assert_eq!(make_directory(&mut play, b"/seen/e\0"), Some(0));
+    assert!(!has_come(&mut play, 1), "the descriptor is closed");
     play.end();
 }

@@ -5,6 +5,7 @@ use tench_linux_files::{Errno, Kind, NodeId};
 
 use crate::Machine;
 use crate::caller::{Caller, MAX_SMALL, Result};
+use crate::calls::owners::command;
 use crate::descriptors::{DescriptionId, Descriptor, Place};
 use crate::devices;
 use crate::waiting::Key;
@@ -62,7 +63,7 @@ impl<M: Machine> Caller<'_, M> {
         if found.node.is_none() {
             self.own_in(found.parent, node);
         }
-        if !self.system.watches.is_empty() {
+        if self.system.is_watching() {
             self.system.tell_of_opening(&found, node, flags);
         }
         let is_path = flags & open::PATH != 0;
@@ -244,7 +245,7 @@ impl<M: Machine> Caller<'_, M> {
                     return Err(Errno::EPERM);
                 }
                 let flags = before & !CHANGEABLE | argument as u32 & CHANGEABLE;
-                self.set_flags(descriptor.description, flags);
+                self.set_flags(descriptor.description, number, flags);
                 Ok(0)
             }
             1033 => self.add_seals(descriptor.description, argument),
@@ -257,6 +258,7 @@ impl<M: Machine> Caller<'_, M> {
                 let pipe = self.system.tree.pipe_mut(open_file.node).ok_or(Errno::EBADF)?;
                 Ok(pipe.capacity() as u64)
             }
+            command::NOTIFY => self.notify(descriptor.description, number, argument as u32),
             command @ (lock::GETLK..=lock::SETLKW | lock::OFD_GETLK..=lock::OFD_SETLKW) => {
                 self.lock_range(descriptor.description, command, argument)
             }

@@ -235,6 +235,10 @@ fn signal_record(info: &Info) -> [u8; signalfd_siginfo::SIZE] {
             put(signalfd_siginfo::NUMBER, &(value as u32).to_le_bytes());
             put(signalfd_siginfo::POINTER, &value.to_le_bytes());
         }
+        Cause::File { descriptor, events } => {
+            put(signalfd_siginfo::DESCRIPTOR, &descriptor.to_le_bytes());
+            put(signalfd_siginfo::EVENTS, &events.to_le_bytes());
+        }
         Cause::Fault { address } => put(signalfd_siginfo::ADDRESS, &address.to_le_bytes()),
         Cause::Call { instruction, .. } => put(signalfd_siginfo::ADDRESS, &instruction.to_le_bytes()),
         Cause::None => {}

@@ -104,7 +104,7 @@ impl<M: Machine> Caller<'_, M> {
     pub(crate) fn dispatch(&mut self, call: Sysno, arguments: &[u64; 6]) -> Outcome {
         // All this is compiled into one function, with a table for each subject.
         if let Some(result) = self.file_call(call, arguments) {
-            if !self.system.watches.is_empty() {
+            if self.system.is_watching() {
                 self.observe(call, arguments, &result);
             }
             return result.into();
@@ -117,7 +117,7 @@ impl<M: Machine> Caller<'_, M> {
             return result.into();
         }
         if let Some(result) = self.path_call(call, arguments) {
-            if !self.system.watches.is_empty() {
+            if self.system.is_watching() {
                 self.observe(call, arguments, &result);
             }
             return result.into();

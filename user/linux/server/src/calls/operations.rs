@@ -185,7 +185,7 @@ impl<M: Machine> Caller<'_, M> {
                 }
             }
         };
-        if matches!(result, Ok(1..)) && !self.system.watches.is_empty() {
+        if matches!(result, Ok(1..)) && self.system.is_watching() {
             self.observe_transfer(descriptor, if writes { watch::MODIFY } else { watch::ACCESS });
         }
         answer(result)

@@ -9,7 +9,9 @@ use crate::caller::{Caller, Result};
 use crate::descriptors::DescriptionId;
 use crate::devices;
 use crate::identity::Ids;
+use crate::notices::{self, Notice};
 use crate::owners::Owner;
+use crate::signals::SIGNALS;
 use crate::specials::Special;
 
 /// Commands of `fcntl`.
@@ -20,6 +22,7 @@ pub mod command {
     pub const GETSIG: u32 = 11;
     pub const SETOWN_EX: u32 = 15;
     pub const GETOWN_EX: u32 = 16;
+    pub const NOTIFY: u32 = 1026;
 }
 
 /// Kinds of owners, in the record of an owner.
@@ -29,7 +32,7 @@ const GROUP: u32 = 2;
 
 impl<M: Machine> Caller<'_, M> {
     /// Lets an open file send its owner signals or not, by `ioctl`.
-    pub(super) fn set_signals(&mut self, description: DescriptionId, argument: u64) -> Result {
+    pub(super) fn set_signals(&mut self, description: DescriptionId, number: u64, argument: u64) -> Result {
         let is_on = u32::from_le_bytes(self.read_record(argument)?) != 0;
         let flags = self.system.descriptions.get(description).flags;
         if (flags & open::ASYNC != 0) == is_on {
@@ -38,14 +41,15 @@ impl<M: Machine> Caller<'_, M> {
         if !self.sends_signals(description) {
             return Err(Errno::ENOTTY);
         }
-        self.set_flags(description, flags & !open::ASYNC | if is_on { open::ASYNC } else { 0 });
+        self.set_flags(description, number, flags & !open::ASYNC | if is_on { open::ASYNC } else { 0 });
         Ok(0)
     }
 
     /// Sets the flags of an open file. Whether it sends signals may change with them.
-    pub(super) fn set_flags(&mut self, description: DescriptionId, flags: u32) {
+    pub(super) fn set_flags(&mut self, description: DescriptionId, number: u64, flags: u32) {
         let old = core::mem::replace(&mut self.system.descriptions.get(description).flags, flags);
         if (old ^ flags) & open::ASYNC != 0 && self.sends_signals(description) {
+            self.system.owned(description).descriptor = number as u32;
             self.watch_for_owner(description);
         }
     }
@@ -105,11 +109,34 @@ impl<M: Machine> Caller<'_, M> {
                 let record = u64::from(id) << 32 | u64::from(kind);
                 self.write(argument, &record.to_le_bytes()).map(|()| 0)
             }
-            // Only `SIGIO` is sent, whose number is 0 here.
-            command::GETSIG => Ok(0),
-            command::SETSIG if argument == 0 => Ok(0),
+            command::GETSIG => Ok(self.system.owners.get(&description).map_or(0, |owned| owned.signal.into())),
+            command::SETSIG if argument <= SIGNALS as u64 => {
+                self.system.owned(description).signal = argument as u32;
+                Ok(0)
+            }
             _ => Err(Errno::EINVAL),
         }
+    }
+
+    /// Lets the process learn by signals of some changes in an open directory, once or each time; of none if none is
+    /// given. The file's owner, or else the process, gets them.
+    pub(super) fn notify(&mut self, description: DescriptionId, number: u64, flags: u32) -> Result {
+        let process = self.process.id;
+        // As on Linux, unknown events can be wanted, but do not happen.
+        if flags & !notices::MULTISHOT == 0 {
+            self.system.notices.end(description, Some(process));
+            return Ok(0);
+        }
+        let node = self.system.descriptions.get(description).node;
+        if !self.system.tree.node(node).is_directory() {
+            return Err(Errno::ENOTDIR);
+        }
+        let (wanted, stays) = (notices::wanted(flags), flags & notices::MULTISHOT != 0);
+        self.system.notices.add(node, Notice { description, process, descriptor: number as u32, wanted, stays });
+        if self.owner(description).is_none() {
+            self.set_file_owner(description, Some(Owner::Process(process)))?;
+        }
+        Ok(0)
     }
 
     fn owner(&self, description: DescriptionId) -> Option<Owner> {

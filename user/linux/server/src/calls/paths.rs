@@ -102,7 +102,7 @@ impl<M: Machine> Caller<'_, M> {
         } else {
             self.system.tree.unlink(&mut self.system.memory, &place)?;
         }
-        if !self.system.watches.is_empty() {
+        if self.system.is_watching() {
             self.system.tell_of_removal(&place, flags & at::REMOVEDIR != 0);
         }
         Ok(0)
@@ -154,7 +154,7 @@ impl<M: Machine> Caller<'_, M> {
         self.may_rename(&old, &new)?;
         self.may_move(&old, &new, how)?;
         self.system.tree.rename(&mut self.system.memory, &old, &new, how)?;
-        if !self.system.watches.is_empty() {
+        if self.system.is_watching() {
             self.system.tell_of_renaming(&old, &new, how == Rename::Exchange);
         }
         let other = new.node.filter(|_| how == Rename::Exchange);

@@ -177,14 +177,14 @@ impl<M: Machine> Caller<'_, M> {
         if let Err(error) = self.system.sockets.bind_node(socket.id, Tree::number(node), path) {
             let removed = self.system.tree.unlink(&mut self.system.memory, &place);
             debug_assert!(removed.is_ok(), "it has just been made");
-            if !self.system.watches.is_empty() {
+            if self.system.is_watching() {
                 self.system.settle_watches();
             }
             return Err(error);
         }
         self.own_in(place.parent, node);
         self.system.tree.share(node);
-        if !self.system.watches.is_empty() {
+        if self.system.is_watching() {
             self.system.tell_of_making(&Found { node: Some(node), ..place }, false);
         }
         *self.system.specials.get(number) = Special::Socket(Socket { node: Some(node), ..socket });

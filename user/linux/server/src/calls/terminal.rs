@@ -66,7 +66,7 @@ impl<M: Machine> Caller<'_, M> {
                 *flags = *flags & !open::NONBLOCK | if is_on { open::NONBLOCK } else { 0 };
                 Ok(0)
             }
-            command::FIOASYNC => self.set_signals(own.description, argument),
+            command::FIOASYNC => self.set_signals(own.description, descriptor, argument),
             command::FIONREAD | command::COUTQ if self.is_socket_node(node) => {
                 let (socket, ..) = self.socket_of(descriptor)?;
                 self.count_socket_bytes(&socket, command == command::COUTQ, argument)

@@ -91,7 +91,7 @@ const HUGE_PAGES: usize = 14;
 const SYSTEM_V: usize = 15;
 
 /// All of them. Each comes behind its directory.
-pub(crate) static FIXED: [Fixed; 67] = [
+pub(crate) static FIXED: [Fixed; 68] = [
     line(PROC, "proc", Made::Directory),
     line(SYS, "sys", Made::Directory),
     line(PROC, "sys", Made::Directory),
@@ -152,6 +152,7 @@ pub(crate) static FIXED: [Fixed; 67] = [
     line(FILES, "file-nr", Made::File(File::OpenFiles)),
     line(FILES, "aio-max-nr", Made::Text("65536\n")),
     line(FILES, "aio-nr", Made::File(File::Operations)),
+    line(FILES, "dir-notify-enable", Made::Text("1\n")),
     line(FILES, "nr_open", Made::Text("1048576\n")),
     line(FILES, "pipe-max-size", Made::File(File::PipeSize)),
     line(CORE, "somaxconn", Made::Text("4096\n")),

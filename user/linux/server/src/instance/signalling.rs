@@ -8,7 +8,8 @@ use zerocopy::IntoBytes;
 
 use super::Instance;
 use super::ending::child_code;
-use crate::owners::{Owned, Owner};
+use crate::notices::Due;
+use crate::owners::{Owned, Owner, Reason};
 use crate::process::{News, Process, Status};
 use crate::signals::frame::{self, Kept, Place};
 use crate::signals::{Action, Cause, Disposition, Info, action_flag, number};
@@ -40,34 +41,40 @@ impl<M: Machine> Instance<M> {
 
     /// Sends the signals of open files to their owners.
     pub(super) fn signal_owners(&mut self) {
-        while let Some(file) = self.system.waiters.take_signalling() {
-            let Some(Owned { owner: Some(owner), by: [real, effective], .. }) = self.system.owners.get(&file) else {
-                continue;
-            };
-            let (owner, real, effective) = (*owner, *real, *effective);
-            let may_signal = |process: &Process<M>| {
-                let user = process.identity().user;
-                effective == 0 || [real, effective].iter().any(|by| *by == user.real || *by == user.saved)
-            };
-            let info = Info::from_system(number::IO);
-            match owner {
-                Owner::Thread(id) => {
-                    let process = self.processes.owner(id).and_then(|owner| self.processes.get(owner));
-                    if let Some(process) = process.filter(|process| may_signal(process)) {
-                        let index = process.index_of(id).ok();
-                        self.system.send_to(process, info, index);
-                    }
+        while let Some((file, key)) = self.system.waiters.take_signalling() {
+            if let Some(owned @ Owned { owner: Some(owner), by, .. }) = self.system.owners.get(&file) {
+                let info = owned.info(Reason::of(key), owned.descriptor);
+                self.signal_owner(*owner, *by, info);
+            }
+        }
+        while let Some(Due { owner, by, info }) = self.system.notices.take_due() {
+            self.signal_owner(owner, by, info);
+        }
+    }
+
+    /// Sends an owner a signal, if who has said so may do that.
+    fn signal_owner(&mut self, owner: Owner, by: [u32; 2], info: Info) {
+        let may_signal = |process: &Process<M>| {
+            let user = process.identity().user;
+            by[1] == 0 || by.iter().any(|by| *by == user.real || *by == user.saved)
+        };
+        match owner {
+            Owner::Thread(id) => {
+                let process = self.processes.owner(id).and_then(|owner| self.processes.get(owner));
+                if let Some(process) = process.filter(|process| may_signal(process)) {
+                    let index = process.index_of(id).ok();
+                    self.system.send_to(process, info, index);
                 }
-                Owner::Process(id) => {
-                    if let Some(process) = self.processes.get(id).filter(|process| may_signal(process)) {
-                        self.system.send(process, info);
-                    }
+            }
+            Owner::Process(id) => {
+                if let Some(process) = self.processes.get(id).filter(|process| may_signal(process)) {
+                    self.system.send(process, info);
                 }
-                Owner::Group(id) => {
-                    let members = self.processes.iter_mut().filter(|process| process.group == id);
-                    for process in members.filter(|process| may_signal(process)) {
-                        self.system.send(process, info);
-                    }
+            }
+            Owner::Group(id) => {
+                let members = self.processes.iter_mut().filter(|process| process.group == id);
+                for process in members.filter(|process| may_signal(process)) {
+                    self.system.send(process, info);
                 }
             }
         }

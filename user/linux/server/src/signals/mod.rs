@@ -22,7 +22,9 @@ pub mod number {
     pub const INT: u32 = 2;
     pub const QUIT: u32 = 3;
     pub const ILL: u32 = 4;
+    pub const TRAP: u32 = 5;
     pub const BUS: u32 = 7;
+    pub const FPE: u32 = 8;
     pub const KILL: u32 = 9;
     pub const SEGV: u32 = 11;
     pub const PIPE: u32 = 13;
@@ -120,6 +122,13 @@ pub enum Cause {
         /// The number that the filter has given.
         data: u32,
     },
+    /// Something has happened to an open file.
+    File {
+        /// The file's descriptor.
+        descriptor: u32,
+        /// The events, as `poll` has them.
+        events: u32,
+    },
     /// An instruction could not be executed.
     Fault {
         /// The address that it accessed, or its own.
@@ -172,6 +181,10 @@ impl Info {
                 put(20, (instruction >> 32) as u32);
                 put(24, number);
                 put(28, ARCHITECTURE);
+            }
+            Cause::File { descriptor, events } => {
+                put(16, events);
+                put(24, descriptor);
             }
             Cause::Fault { address } => {
                 put(16, address as u32);
