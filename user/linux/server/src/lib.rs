@@ -43,7 +43,6 @@ pub mod system;
 mod terminal;
 pub mod terminals;
 pub mod thread;
-mod vdso;
 pub mod waiting;
 mod watches;
 
