@@ -44,7 +44,7 @@ pub enum Outcome {
     Exit(u8),
 }
 
-/// Another way in which a thread's calls come. The call returns the address of a capability, or of the object's page for
+/// Another way in which a thread's calls come. The call returns the address of a capability, or of the page for
 /// upcalls.
 #[derive(Clone, Debug)]
 pub struct Entering {

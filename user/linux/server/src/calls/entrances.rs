@@ -12,7 +12,7 @@ use crate::thread::Entrance;
 /// Operation of `prctl` that Linux does not have, and refuses with `EINVAL`: how the thread's calls come.
 pub(super) const SET_ENTRANCE: u64 = 0x5465_6e63;
 
-/// Its arguments, as in [`Entrance`].
+/// The operation's arguments, as in [`Entrance`].
 const EXCEPTIONS: u64 = 0;
 const MESSAGES: u64 = 1;
 const UPCALLS: u64 = 2;

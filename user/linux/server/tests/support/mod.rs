@@ -4,7 +4,9 @@
 
 #[path = "../../../memory/tests/machine/mod.rs"]
 mod machine;
+mod messages;
 
+pub use messages::{ABORTED, RESULT_TAG};
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -45,11 +47,6 @@ pub struct Console {
     pub threads: usize,
 }
 
-/// Tag of the answer to a call that was sent.
-pub const RESULT_TAG: u64 = 1 << 16 | 1;
-/// The kernel's error of a message whose sender was stopped.
-pub const ABORTED: u64 = 13;
-
 /// Activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
@@ -89,7 +86,7 @@ pub struct Thread {
     pub registers: Registers,
     /// Others are served while it waits.
     is_kept: bool,
-    /// It has sent its call, so that its registers are out of reach.
+    /// The thread has sent its call, so that its registers are out of reach.
     has_sent: bool,
     /// How its calls come.
     pub entrance: Entrance,
@@ -390,24 +387,6 @@ impl Play {
         self.instance.call(id, number, &arguments);
         self.send_answer(id);
         (self.doing(id)? == Doing::Runs).then(|| self.thread(id).registers.x[0])
-    }
-
-    /// Sends a call of a process that runs. Returns its result, if the process runs afterwards.
-    pub fn send(&mut self, id: u32, number: u64, arguments: [u64; 6]) -> Option<u64> {
-        let thread = self.thread(id);
-        assert_eq!(thread.doing, Doing::Runs);
-        (thread.doing, thread.has_sent) = (Doing::Waits, true);
-        thread.registers.pc = thread.registers.pc.wrapping_add(4);
-        self.instance.call_by_message(id, number, &arguments);
-        self.send_answer(id);
-        (self.doing(id)? == Doing::Runs).then(|| self.thread(id).registers.x[2])
-    }
-
-    /// Lets a process that has sent a call give up waiting for the answer, which the personality does not notice.
-    pub fn give_up(&mut self, id: u32) {
-        let thread = self.thread(id);
-        assert!(thread.doing == Doing::Waits && thread.has_sent);
-        (thread.doing, thread.has_sent) = (Doing::Runs, false);
     }
 
     /// Touches memory as a process that runs. Returns whether it may; a process that may not gets a signal.
