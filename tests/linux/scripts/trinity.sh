@@ -7,17 +7,17 @@ for applet in cat chmod chown grep head kill ls tail mkdir nc rm seq sha256sum s
 title() { echo "== $*"; }
 nobody() { perl -e '$) = "65534 65534"; $( = 65534; $< = $> = 65534; exec @ARGV' "$@"; }
 
-mkdir -p /tmp/play /root/kept /dev/shm && chown 65534:65534 /tmp/play && chmod 700 /root/kept || exit 9
-for file in 1 2 3; do seq $file 5000 >/root/kept/$file; done
-sha256sum /root/kept/* >/root/sums
+mkdir -p /tmp/play /srv/kept /dev/shm && chown 65534:65534 /tmp/play && chmod 700 /srv/kept || exit 9
+for file in 1 2 3; do seq $file 5000 >/srv/kept/$file; done
+sha256sum /srv/kept/* >/srv/sums
 $b sleep 100000 & keeper=$!
 
 state() {
-    sha256sum -c /root/sums && ls -l /root/kept | $b awk '{ print $1, $3, $4, $5 }'
+    sha256sum -c /srv/sums && ls -l /srv/kept | $b awk '{ print $1, $3, $4, $5 }'
     kill -0 $keeper && echo "the sleeper sleeps"
     seq 100000 | sort -rn | head -n 1
     echo through a socket | nc -l -p 7777 & sleep 1; nc 127.0.0.1 7777 </dev/null; wait $!
-    $b dd if=/dev/zero of=/root/large bs=1M count=20 2>/dev/null; ls -l /root/large | $b awk '{ print $5 }'; rm /root/large
+    $b dd if=/dev/zero of=/srv/large bs=1M count=20 2>/dev/null; ls -l /srv/large | $b awk '{ print $5 }'; rm /srv/large
 }
 
 # Prints whether as many calls were made as a run has at least; their number is on the last line.

@@ -1,7 +1,7 @@
 //! Directories of whose changes processes learn by signals: `F_NOTIFY`, the way before `inotify`.
 //!
-//! Who asks for that has the directory open, so that it does not end; closing the descriptor ends it. The signal is
-//! that of the open file, and goes to its owner, as with [`O_ASYNC`](crate::owners).
+//! A process that asks for that has the directory open, so the directory stays; closing the descriptor ends it. The
+//! signal is that of the open file, and goes to its owner, as with [`O_ASYNC`](crate::owners).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
