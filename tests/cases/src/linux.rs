@@ -31,6 +31,7 @@ pub const CASES: &[Case] = &[
     Case::new("LNX0006", "two instances side by side find only their own, also when one ends", side_by_side),
     Case::new("LNX0007", "a hostile program ends only itself, and leaves another instance alone", hostile),
     Case::new("LNX0008", "whoever lends a Linux program the terminal gets it back, whatever that does", terminal),
+    Case::new("LNX0009", "programs that take their own CSpaces apart leave nothing", apart),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
@@ -48,6 +49,8 @@ const VICTIM: &str = "linux/victim";
 const SEGMENTATION_FAULT: u64 = 128 + 11;
 /// Bytes that a hostile instance may have, so that it cannot take the neighbour's.
 const QUOTA: u64 = 128 << 20;
+/// Bytes that an instance may have whose programs take their CSpaces apart.
+const APART_QUOTA: u64 = 24 << 20;
 /// Seeds of the hostile program, and calls that it makes with each.
 const SEEDS: u64 = 3;
 const CALLS: u64 = 5000;
@@ -211,4 +214,19 @@ fn terminal(_: &mut Stage) -> Outcome {
     }
     lender.configure(LOW as u8, LOW as u8, 0, Powers::TERMINAL)?;
     ends_with(lender.start()?, HELD)
+}
+
+fn apart(_: &mut Stage) -> Outcome {
+    let play = || {
+        // Less than what all their nodes would take.
+        let instance = start(&["linux/apart"], Some(APART_QUOTA))?;
+        ends_with(instance, 0)?;
+        forget(instance)
+    };
+    fill_records()?;
+    play()?;
+    let before = take_inventory()?;
+    play()?;
+    equal!(take_inventory()?, before);
+    Ok(())
 }

@@ -42,7 +42,8 @@ pub struct Thread {
 #[derive(Debug)]
 struct Own {
     root: Made<CapNode>,
-    node: Made<CapNode>,
+    /// Node of the root's only entry.
+    _node: Made<CapNode>,
 }
 
 /// Address of that endpoint in it.
@@ -311,20 +312,17 @@ impl Threads {
 }
 
 impl Own {
-    /// Returns a CSpace with a copy of an endpoint.
+    /// Returns a CSpace with a copy of an endpoint. Its root has a copy of the capability to its node: the program may
+    /// do with that what it likes.
     fn new(endpoint: Cap<Endpoint>) -> Result<Own, tench::memory::Error> {
         let (root, node) = (make::<CapNode>(SLOTS)?, make::<CapNode>(OWN_SLOTS)?);
-        root.cap().install_node(0, node.cap())?;
+        let slot = take_slot()?;
+        let installed = node.cap().copy_to(slot).and_then(|copy| root.cap().install_node(0, copy));
+        // The copy has moved, or the object's end deletes it.
+        free_slot(slot);
+        installed?;
         root.cap().copy_from(OWN_ENDPOINT, OWN_CSPACE, endpoint.address())?;
-        Ok(Own { root, node })
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        // The node goes back to where its memory is known.
-        let removed = self.root.cap().remove_node(0, self.node.cap().address());
-        debug_assert!(removed.is_ok(), "{removed:?}");
+        Ok(Own { root, _node: node })
     }
 }
 
