@@ -101,10 +101,10 @@ pub struct Identity {
     pub distrusts: bool,
 }
 
-/// Address of code that ends a signal's handler, if the program has none: behind the stack.
-pub const TRAMPOLINE: u64 = TOP;
-/// Code at that address: `mov x8, #139` (`rt_sigreturn`), `svc #0`.
-pub static TRAMPOLINE_CODE: &[u8] = &[0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
+/// Address of code that a program finds in its memory: behind the stack.
+const SHARED_CODE: u64 = TOP;
+/// Address of code that ends a signal's handler, if the program has none.
+pub const TRAMPOLINE: u64 = SHARED_CODE + crate::vdso::END_OF_HANDLER;
 
 /// Size in bytes of the part of an ELF file's header that says how to read the rest, and of the header.
 const IDENTIFICATION_SIZE: usize = 16;
@@ -308,6 +308,7 @@ mod auxiliary {
     pub const RANDOM: u64 = 25;
     pub const CAPABILITIES_2: u64 = 26;
     pub const FILE_NAME: u64 = 31;
+    pub const SHARED_CODE: u64 = 33;
     pub const MIN_SIGNAL_STACK: u64 = 51;
 }
 
@@ -366,7 +367,7 @@ impl<H: Hardware> Image<H> {
         };
         space.map(memory, &request)?;
         let trampoline = MapRequest {
-            placement: Placement::FixedIfFree(TRAMPOLINE),
+            placement: Placement::FixedIfFree(SHARED_CODE),
             length: PAGE_SIZE,
             rights: Rights::READ | Rights::EXECUTE,
             allowed: Rights::READ | Rights::EXECUTE,
@@ -387,7 +388,7 @@ fn auxiliary_vector(
     loader: Option<&Loaded>,
     identity: Identity,
     [random, name, platform]: [u64; 3],
-) -> [(u64, u64); 20] {
+) -> [(u64, u64); 21] {
     [
         (auxiliary::CAPABILITIES, FEATURES),
         (auxiliary::PAGE_SIZE, PAGE_SIZE),
@@ -408,6 +409,7 @@ fn auxiliary_vector(
         (auxiliary::FILE_NAME, name),
         (auxiliary::PLATFORM, platform),
         (auxiliary::MIN_SIGNAL_STACK, 4720),
+        (auxiliary::SHARED_CODE, SHARED_CODE),
         (auxiliary::NULL, 0),
     ]
 }

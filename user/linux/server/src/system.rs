@@ -15,7 +15,6 @@ use tench_linux_watches::Watches;
 use crate::calls::{Adjustment, Notice};
 use crate::descriptors::{Description, DescriptionId, Descriptions, Descriptor, Descriptors};
 use crate::devices;
-use crate::exec::TRAMPOLINE_CODE;
 use crate::futexes::Futexes;
 use crate::instance::FIRST;
 use crate::ipc::Ipc;
@@ -30,6 +29,7 @@ use crate::specials::{Socket, Special, Specials};
 use crate::terminal::Terminal;
 use crate::terminals::{End, TerminalId, Terminals};
 use crate::thread::Threads;
+use crate::vdso;
 use crate::waiting::{Alarm, Key, Waiters, Waiting};
 
 /// The machine, as the personality needs it.
@@ -85,7 +85,7 @@ pub struct System<M: Machine> {
     pub is_quiet: bool,
     /// The missing calls that were reported.
     pub(crate) reported: BTreeSet<Sysno>,
-    /// Code that ends handlers.
+    /// Code that all programs find in their memory.
     pub(crate) trampoline: ObjectId,
     /// For each standard stream outside that is no console, the pipe, and its other end.
     outside: [Option<(NodeId, DescriptionId)>; 3],
@@ -144,7 +144,7 @@ impl<M: Machine> System<M> {
     /// `ENOMEM`
     pub fn new(machine: M) -> Result<System<M>, Errno> {
         let mut memory = Memory { pool: Pool::new(), objects: Objects::new(), hardware: machine };
-        let trampoline = memory.objects.make(TRAMPOLINE_CODE.len() as u64, TRAMPOLINE_CODE);
+        let trampoline = memory.objects.make(vdso::IMAGE.len() as u64, vdso::IMAGE);
         let mut system = System {
             memory,
             tree: Tree::new(Time::default()),
