@@ -49,28 +49,28 @@ impl Credentials {
     }
 }
 
-/// The part of the header of a message of IPv6 that says how it goes.
+/// The fields of an IPv6 header that programs can set and read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Way {
-    /// Number of machines that may still pass it on.
+    /// The hop limit.
     pub hops: Option<u8>,
     /// The traffic class.
     pub class: Option<u8>,
 }
 
 impl Way {
-    /// The usual way, of which nothing is said.
+    /// No field is set: the defaults are used.
     pub const USUAL: Way = Way { hops: None, class: None };
 
-    /// Returns what `more` says, and otherwise what is said here.
+    /// Returns the fields that `more` sets, and otherwise those that are set here.
     pub(crate) fn or(self, more: Way) -> Way {
         Way { hops: more.hops.or(self.hops), class: more.class.or(self.class) }
     }
 
-    /// Parses the control messages that a program sends over a socket of UDP and IPv6. Others mean nothing here.
+    /// Parses the control messages that a program sends over a UDP socket of IPv6. Other messages are ignored.
     ///
     /// # Errors
-    /// `EINVAL`: a message is longer than what is there, or has a value that is none.
+    /// `EINVAL`: a message is longer than the buffer, or has an invalid value.
     pub fn parse(mut records: &[u8]) -> Result<Way, Errno> {
         let mut way = Way::USUAL;
         while records.len() >= HEADER {
@@ -92,7 +92,7 @@ impl Way {
     }
 }
 
-/// Returns a part of a message's header from a control message's contents; -1 stands for the usual one.
+/// Returns a field from a control message's contents; -1 stands for the default.
 fn part(contents: &[u8]) -> Result<Option<u8>, Errno> {
     let bytes: [u8; 4] = contents.try_into().map_err(|_| Errno::EINVAL)?;
     match i32::from_le_bytes(bytes) {
@@ -189,7 +189,7 @@ impl Writer {
         self.write(level::SOCKET, control::CREDENTIALS, &credentials.to_record());
     }
 
-    /// Adds how a message has come.
+    /// Adds the fields with which a message has come.
     pub fn way(&mut self, way: Way) {
         for (kind, part) in [(ip::HOPLIMIT, way.hops), (ip::TCLASS, way.class)] {
             if let Some(part) = part {

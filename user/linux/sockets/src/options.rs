@@ -14,9 +14,9 @@ const TCP_RECEIVE: u32 = 131_072;
 const LEAST_SEND: u32 = 4608;
 const LEAST_RECEIVE: u32 = 2304;
 
-/// How many machines may pass a message on, unless a program says otherwise.
+/// The default hop limit.
 const HOPS: u8 = 64;
-/// The fewest bytes that can have a checksum: those of a header of UDP.
+/// The smallest checksum coverage: the bytes of a UDP header.
 const LEAST_COVERAGE: u32 = 8;
 
 /// Microseconds in a second.
@@ -56,12 +56,12 @@ pub(crate) struct Options {
     has_no_delay: bool,
     is_corked: bool,
     tcp: [u32; 4],
-    /// How messages of IPv6 go.
+    /// Header fields for IPv6 messages that the socket sends.
     pub(crate) way: Way,
-    /// Says whether the program wants to know the hops that were left, and the traffic class.
+    /// Says whether the program wants to receive the hop limit, and the traffic class.
     tells: [bool; 2],
-    /// How many bytes of a message have a checksum, of those that are sent and at least of those that are received; 0
-    /// stands for all. No message has one, since none leaves the machine.
+    /// Checksum coverage in bytes of messages that are sent, and the least of those received; 0 stands for all bytes.
+    /// Only stored: no message has a checksum, since none leaves the machine.
     coverage: [u32; 2],
 }
 
@@ -90,7 +90,7 @@ impl Options {
         }
     }
 
-    /// Returns what the program wants to know of how a message has come.
+    /// Returns the fields of a message that the program wants to receive.
     pub(crate) fn told_way(&self, way: Way) -> Way {
         Way { hops: way.hops.filter(|_| self.tells[0]), class: way.class.filter(|_| self.tells[1]) }
     }
@@ -175,7 +175,7 @@ fn time(value: &[u8]) -> Result<i64, Errno> {
     Ok(if seconds < 0 { 1 } else { seconds.checked_mul(SECOND).and_then(|all| all.checked_add(rest)).unwrap_or(0) })
 }
 
-/// Returns the place of a number of bytes with a checksum.
+/// Returns the index of an option into the checksum coverages.
 fn coverage(name: u32) -> Result<usize, Errno> {
     match name {
         lite::SEND_CSCOV => Ok(0),
@@ -314,7 +314,7 @@ impl<R> Sockets<R> {
                 Ok(OptionValue::number(options.is_version_6_only.into()))
             }
             (level::IPV6, Domain::Internet6) => options.version_6(name).map(OptionValue::number),
-            // UDP's messages have checksums of all bytes.
+            // UDP's checksums always cover all bytes.
             (level::UDPLITE, _) if socket.kind == Kind::Datagram => {
                 Ok(OptionValue::number(options.coverage[coverage(name)?]))
             }

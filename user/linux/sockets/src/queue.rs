@@ -52,7 +52,7 @@ pub(crate) const fn message_charge(length: usize) -> usize {
 pub(crate) enum Origin {
     /// A Unix socket, which pays for the segment.
     Unix(u32),
-    /// An internet address, and how the message was sent.
+    /// An internet address, and the header fields of the message.
     Internet(SocketAddr, Way),
 }
 

@@ -21,7 +21,7 @@ pub struct Message<'a> {
     pub credentials: Credentials,
     /// Says whether the program has sent the credentials itself, so that they are told in any case.
     pub states_credentials: bool,
-    /// How a message of IPv6 goes, as far as the program says so.
+    /// IPv6 header fields that the program has set.
     pub way: Way,
     /// Flags of the call.
     pub flags: u32,
@@ -60,7 +60,7 @@ pub struct Received<R> {
     pub sender: Sender,
     /// The sender's credentials, if the socket is told them.
     pub credentials: Option<Credentials>,
-    /// How a message of IPv6 has come, as far as the program wants to know it.
+    /// IPv6 header fields that the program wants to receive.
     pub way: Way,
     /// Rights, which the caller has now. None with `MSG_PEEK`: see [`Sockets::rights_ahead`].
     pub rights: Vec<R>,
