@@ -51,28 +51,28 @@ impl Credentials {
 
 /// The fields of an IPv6 header that programs can set and read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Way {
+pub struct Ipv6Header {
     /// The hop limit.
-    pub hops: Option<u8>,
+    pub hop_limit: Option<u8>,
     /// The traffic class.
     pub class: Option<u8>,
 }
 
-impl Way {
+impl Ipv6Header {
     /// No field is set: the defaults are used.
-    pub const USUAL: Way = Way { hops: None, class: None };
+    pub const DEFAULT: Ipv6Header = Ipv6Header { hop_limit: None, class: None };
 
     /// Returns the fields that `more` sets, and otherwise those that are set here.
-    pub(crate) fn or(self, more: Way) -> Way {
-        Way { hops: more.hops.or(self.hops), class: more.class.or(self.class) }
+    pub(crate) fn or(self, more: Ipv6Header) -> Ipv6Header {
+        Ipv6Header { hop_limit: more.hop_limit.or(self.hop_limit), class: more.class.or(self.class) }
     }
 
     /// Parses the control messages that a program sends over a UDP socket of IPv6. Other messages are ignored.
     ///
     /// # Errors
     /// `EINVAL`: a message is longer than the buffer, or has an invalid value.
-    pub fn parse(mut records: &[u8]) -> Result<Way, Errno> {
-        let mut way = Way::USUAL;
+    pub fn parse(mut records: &[u8]) -> Result<Ipv6Header, Errno> {
+        let mut header = Ipv6Header::DEFAULT;
         while records.len() >= HEADER {
             let length = u64_at(records, LENGTH);
             if length < HEADER as u64 || length > records.len() as u64 {
@@ -81,14 +81,14 @@ impl Way {
             let length = length as usize;
             let contents = &records[HEADER..length];
             match (u32_at(records, LEVEL), u32_at(records, TYPE)) {
-                (level::IPV6, ip::HOPLIMIT) => way.hops = part(contents)?,
-                (level::IPV6, ip::TCLASS) => way.class = part(contents)?,
+                (level::IPV6, ip::HOPLIMIT) => header.hop_limit = part(contents)?,
+                (level::IPV6, ip::TCLASS) => header.class = part(contents)?,
                 (level::IPV6, _) => return Err(Errno::EINVAL),
                 _ => {}
             }
             records = records.get(aligned(length)..).unwrap_or_default();
         }
-        Ok(way)
+        Ok(header)
     }
 }
 
@@ -190,8 +190,8 @@ impl Writer {
     }
 
     /// Adds the fields with which a message has come.
-    pub fn way(&mut self, way: Way) {
-        for (kind, part) in [(ip::HOPLIMIT, way.hops), (ip::TCLASS, way.class)] {
+    pub fn header(&mut self, header: Ipv6Header) {
+        for (kind, part) in [(ip::HOPLIMIT, header.hop_limit), (ip::TCLASS, header.class)] {
             if let Some(part) = part {
                 self.write(level::IPV6, kind, &u32::from(part).to_le_bytes());
             }

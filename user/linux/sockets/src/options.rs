@@ -1,6 +1,6 @@
 //! The options of sockets.
 
-use crate::control::Way;
+use crate::control::Ipv6Header;
 use crate::numbers::{ip, level, lite, option, tcp};
 use crate::socket::{Domain, Kind, State};
 use crate::{Errno, SocketId, Sockets};
@@ -56,10 +56,10 @@ pub(crate) struct Options {
     has_no_delay: bool,
     is_corked: bool,
     tcp: [u32; 4],
-    /// Header fields for IPv6 messages that the socket sends.
-    pub(crate) way: Way,
+    /// Header fields of IPv6 messages that the socket sends.
+    pub(crate) header: Ipv6Header,
     /// Says whether the program wants to receive the hop limit, and the traffic class.
-    tells: [bool; 2],
+    wants: [bool; 2],
     /// Checksum coverage in bytes of messages that are sent, and the least of those received; 0 stands for all bytes.
     /// Only stored: no message has a checksum, since none leaves the machine.
     coverage: [u32; 2],
@@ -84,15 +84,18 @@ impl Options {
             has_no_delay: false,
             is_corked: false,
             tcp: [TCP_NUMBERS[0].3, TCP_NUMBERS[1].3, TCP_NUMBERS[2].3, TCP_NUMBERS[3].3],
-            way: Way { hops: Some(HOPS), class: Some(0) },
-            tells: [false; 2],
+            header: Ipv6Header { hop_limit: Some(HOPS), class: Some(0) },
+            wants: [false; 2],
             coverage: [0; 2],
         }
     }
 
     /// Returns the fields of a message that the program wants to receive.
-    pub(crate) fn told_way(&self, way: Way) -> Way {
-        Way { hops: way.hops.filter(|_| self.tells[0]), class: way.class.filter(|_| self.tells[1]) }
+    pub(crate) fn wanted_header(&self, header: Ipv6Header) -> Ipv6Header {
+        Ipv6Header {
+            hop_limit: header.hop_limit.filter(|_| self.wants[0]),
+            class: header.class.filter(|_| self.wants[1]),
+        }
     }
 
     /// Sets an option of IPv6.
@@ -102,10 +105,10 @@ impl Options {
             value => u8::try_from(value).map(Some).map_err(|_| Errno::EINVAL),
         };
         match name {
-            ip::UNICAST_HOPS => self.way.hops = part(HOPS)?,
-            ip::TCLASS => self.way.class = part(0)?,
-            ip::RECVHOPLIMIT => self.tells[0] = value != 0,
-            ip::RECVTCLASS => self.tells[1] = value != 0,
+            ip::UNICAST_HOPS => self.header.hop_limit = part(HOPS)?,
+            ip::TCLASS => self.header.class = part(0)?,
+            ip::RECVHOPLIMIT => self.wants[0] = value != 0,
+            ip::RECVTCLASS => self.wants[1] = value != 0,
             _ => return Err(Errno::ENOPROTOOPT),
         }
         Ok(())
@@ -114,10 +117,10 @@ impl Options {
     /// Returns the value of an option of IPv6.
     fn version_6(&self, name: u32) -> Result<u32, Errno> {
         Ok(match name {
-            ip::UNICAST_HOPS => self.way.hops.unwrap_or(HOPS).into(),
-            ip::TCLASS => self.way.class.unwrap_or(0).into(),
-            ip::RECVHOPLIMIT => self.tells[0].into(),
-            ip::RECVTCLASS => self.tells[1].into(),
+            ip::UNICAST_HOPS => self.header.hop_limit.unwrap_or(HOPS).into(),
+            ip::TCLASS => self.header.class.unwrap_or(0).into(),
+            ip::RECVHOPLIMIT => self.wants[0].into(),
+            ip::RECVTCLASS => self.wants[1].into(),
             _ => return Err(Errno::ENOPROTOOPT),
         })
     }

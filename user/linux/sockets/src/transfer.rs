@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use crate::address::{Address, UnixName};
-use crate::control::{Credentials, Way};
+use crate::control::{Credentials, Ipv6Header};
 use crate::numbers::message;
 use crate::parts::{self, Sink, Source};
 use crate::queue::{Origin, Queue};
@@ -22,7 +22,7 @@ pub struct Message<'a> {
     /// Says whether the program has sent the credentials itself, so that they are told in any case.
     pub states_credentials: bool,
     /// IPv6 header fields that the program has set.
-    pub way: Way,
+    pub header: Ipv6Header,
     /// Flags of the call.
     pub flags: u32,
 }
@@ -61,7 +61,7 @@ pub struct Received<R> {
     /// The sender's credentials, if the socket is told them.
     pub credentials: Option<Credentials>,
     /// IPv6 header fields that the program wants to receive.
-    pub way: Way,
+    pub header: Ipv6Header,
     /// Rights, which the caller has now. None with `MSG_PEEK`: see [`Sockets::rights_ahead`].
     pub rights: Vec<R>,
     /// Says whether there were rights, also with `MSG_PEEK`.
@@ -75,13 +75,13 @@ impl<R> Received<R> {
     }
 
     pub(crate) const fn new(count: usize) -> Received<R> {
-        let way = Way::USUAL;
+        let header = Ipv6Header::DEFAULT;
         Received {
             count,
             flags: 0,
             sender: Sender::Unnamed,
             credentials: None,
-            way,
+            header,
             rights: Vec::new(),
             has_rights: false,
         }
@@ -203,8 +203,8 @@ impl<R> Sockets<R> {
         let mut received = Received::new(if flags & message::TRUNC != 0 { length } else { length.min(room) });
         received.flags = if length > room { message::TRUNC } else { 0 };
         received.credentials = socket.options.passes_credentials.then_some(segment.credentials);
-        if let Origin::Internet(SocketAddr::V6(_), way) = segment.origin {
-            received.way = socket.options.told_way(way);
+        if let Origin::Internet(SocketAddr::V6(_), header) = segment.origin {
+            received.header = socket.options.wanted_header(header);
         }
         received.has_rights = !segment.rights.is_empty();
         received.sender = self.sender(index);
