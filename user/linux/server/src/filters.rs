@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_the_strictest_counts_and_then_the_youngest() {
+    fn the_strictest_result_counts_and_of_equal_ones_the_last() {
         let add = |before: Option<Arc<Filter>>, result| Filter::new(&bytes(&[(6, 0, 0, result)]), before).map(Arc::new);
         let first = add(None, action::ERROR | 1).unwrap();
         let second = add(Some(first.clone()), action::ERROR | 2).unwrap();

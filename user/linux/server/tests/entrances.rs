@@ -95,7 +95,7 @@ fn a_handler_interrupts_a_call_that_was_sent() {
 }
 
 #[test]
-fn a_call_that_was_sent_keeps_its_result_if_a_signal_comes_with_its_answer() {
+fn a_call_that_was_sent_keeps_its_result_if_a_signal_comes_with_the_reply() {
     let mut play = Play::new(4096);
     let (child, ..) = waiting_child(&mut play, 0);
     play.give_up(child);
@@ -108,7 +108,7 @@ fn a_call_that_was_sent_keeps_its_result_if_a_signal_comes_with_its_answer() {
 }
 
 #[test]
-fn a_thread_need_not_wait_for_the_answer() {
+fn a_thread_need_not_wait_for_the_reply() {
     let mut play = Play::new(4096);
     let (child, read, write) = waiting_child(&mut play, 0);
     play.give_up(child);

@@ -152,7 +152,7 @@ fn make_directory(play: &mut Play, path: &[u8; 8]) -> Option<i64> {
 }
 
 #[test]
-fn a_directory_tells_of_what_is_made_in_it_as_often_as_was_asked() {
+fn a_directory_signals_new_entries_once_or_each_time() {
     const MULTISHOT: u64 = 1 << 31;
     const CREATE: u64 = 4;
     let mut play = Play::new(1024);

@@ -64,7 +64,7 @@ fn the_instance_does_not_look_at_a_short_timer_all_the_time() {
 }
 
 #[test]
-fn a_timer_that_nobody_reads_is_not_looked_at_again() {
+fn a_timer_gets_no_alarm_until_it_is_read() {
     const DATA: u64 = 0x20_1300;
     let mut play = Play::new(4096);
     let timer = play.call(1, Sysno::timerfd_create as u64, [1, 0, 0, 0, 0, 0]).unwrap();

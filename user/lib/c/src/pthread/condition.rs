@@ -113,8 +113,8 @@ unsafe extern "C" fn pthread_cond_destroy(condition: *const Condition) -> c_int 
     done_or(waiting == 0, EBUSY)
 }
 
-/// Releases the mutex, waits, and takes it again. Returns `EPERM` if the caller does not hold it, and `EINVAL` if it
-/// does not lie in the same memory as a shared condition, or the condition in that of a shared mutex.
+/// Releases the mutex, waits, and takes it again. Returns `EPERM` if the caller does not hold it, and `EINVAL` unless
+/// both objects belong to this process or lie in the same shared memory.
 ///
 /// # Safety
 /// Both must point to valid objects.

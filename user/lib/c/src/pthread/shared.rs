@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_robust_mutex_passes_on_and_is_lost_unless_its_data_are_mended() {
+    fn a_robust_mutex_gets_a_new_owner_and_is_lost_unless_its_data_are_made_consistent() {
         let members = members();
         let (one, other, held) = (One(&members, 0), One(&members, 1), Cell::new(0));
         let robust = SharedMutex::new(RECURSIVE | ROBUST);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn another_mutex_of_a_dead_owner_stays_held() {
+    fn a_mutex_that_is_not_robust_stays_held_after_its_owner_has_died() {
         let members = members();
         let (one, other, held) = (One(&members, 0), One(&members, 1), Cell::new(0));
         let stalled = SharedMutex::new(0);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_gives_a_mutex_up_altogether() {
+    fn a_wait_releases_a_recursive_mutex_completely() {
         let members = members();
         let (one, held, condition) = (One(&members, 0), Cell::new(0), SharedCondition::new());
         let recursive = SharedMutex::new(RECURSIVE);

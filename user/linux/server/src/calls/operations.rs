@@ -138,7 +138,7 @@ impl<M: Machine> Caller<'_, M> {
         self.write(address.wrapping_add(iocb::KEY as u64), &[0; 4])?;
         let result = match u16_at(&operation.record, iocb::KIND) {
             kind::READ | kind::WRITE | kind::READ_VECTORS | kind::WRITE_VECTORS => self.transfer(&operation)?,
-            kind::SYNC | kind::SYNC_DATA => self.keep(&operation)?,
+            kind::SYNC | kind::SYNC_DATA => self.write_out(&operation)?,
             _ => return Err(Errno::EINVAL),
         };
         self.finish(name, &operation, result)?;
@@ -192,7 +192,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     /// Writes a file out, as `fsync` does.
-    fn keep(&mut self, operation: &Operation) -> Result<i64> {
+    fn write_out(&mut self, operation: &Operation) -> Result<i64> {
         let rest = [iocb::BUFFER, iocb::LENGTH, iocb::OFFSET].map(|offset| operation.word(offset));
         if rest != [0; 3] || u32_at(&operation.record, iocb::READ_WRITE_FLAGS) != 0 {
             return Err(Errno::EINVAL);
