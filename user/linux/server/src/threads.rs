@@ -322,7 +322,7 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        // The node must be out of the CSpace before its memory can be used again.
+        // Installing the node moved it into the CSpace. It must be in its own slot again to be freed.
         let removed = self.root.cap().remove_node(0, self.node.cap().address());
         debug_assert!(removed.is_ok(), "{removed:?}");
     }

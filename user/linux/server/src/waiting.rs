@@ -55,7 +55,7 @@ pub enum Key {
     Ipc(u32),
     /// Something has happened to a file that is watched.
     Watch(InstanceId),
-    /// A context of asynchronous I/O with this name, in any address space, has a result.
+    /// A context of asynchronous I/O with this name, in any address space, has a result or was removed.
     Operations(u64),
     /// The log has a new line.
     Log,

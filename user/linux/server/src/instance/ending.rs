@@ -116,8 +116,8 @@ impl<M: Machine> Instance<M> {
             self.processes.remove_thread(thread.id);
             self.system.end_machine(&mut process, thread);
         }
-        let heir = process.living_or(ended);
-        self.system.tell_children(&process, ended, heir, &mut self.processes);
+        let successor = process.living_or(ended);
+        self.system.tell_children(&process, ended, successor, &mut self.processes);
         self.processes.put(process);
     }
 

@@ -23,7 +23,7 @@ impl<M: Machine> Instance<M> {
         let Some(mut process) = self.processes.take_thread(thread) else { return };
         self.forget_call(&mut process);
         if process.is_stopped {
-            // A process that is stopped makes no calls, but its thread did not wait for the reply, and sent one.
+            // The thread has sent a call without waiting until its stopped process goes on: it must be stopped again.
             let registers = self.stop_thread(&mut process);
             process.thread_mut().stopped_at = Some(registers);
             return self.processes.put(process);
