@@ -1,4 +1,4 @@
-/* Adjusting the clock with the date, the log, ranges that are written out, and the end of the machine. */
+/* Adjusting the real-time clock, the kernel's log, `sync_file_range`, and `reboot`. */
 
 #include "system.h"
 

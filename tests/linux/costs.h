@@ -1,8 +1,8 @@
-/* Calls whose costs are measured in each way in which they can be made: ROW gives their functions' names, `call` makes them. */
+/* Functions that make the measured calls. The includer defines their names by ROW, and the way to make a call by `call`. */
 
 static inline number ROW(open)(const char *path, number flags) { return call(OPENAT, AT_FDCWD, (number)path, flags, 0600, 0, 0); }
 static inline number ROW(close)(number one) { return call(CLOSE, one, 0, 0, 0, 0, 0); }
-/* Maps pages each of which costs a fault: none comes with others as a part of a large one. */
+/* Maps pages so that each costs a fault: large pages would save some. */
 static inline number ROW(map)(number pages, number flags) {
     number area = call(MMAP, 0, pages * PAGE, PROT_READ | PROT_WRITE, flags | ANONYMOUS, -1, 0);
     if (pages > 1)
@@ -33,7 +33,7 @@ static number ROW(brk_pair)(number rounds) {
     return TICKS(rounds, (ROW(brk)(heap + 32 * PAGE), ROW(brk)(heap)));
 }
 
-/* Events of a set of files that has none. */
+/* Asks an epoll set for events when there are none. */
 static number ROW(epoll_0)(number rounds) {
     int ends[2];
     struct { unsigned events; size data; } event = {1, 0};

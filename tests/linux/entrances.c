@@ -1,5 +1,4 @@
-/* What calls cost in each of the ways in which they can come to the personality: as exceptions, as messages of a program that
-   knows Tench, and as messages of its handler when the kernel makes exceptions upcalls. */
+/* Costs of calls in each way of making them: as exceptions, as messages, and as messages from a handler of upcalls. */
 
 #include "measure.h"
 
@@ -9,8 +8,7 @@ COST(empty_loop, 0)
 #include "costs.h"
 #undef ROW
 
-/* The same calls as messages to the personality. A program that knows Tench sends them itself; what Linux refuses, and
-   older versions, is no way to make calls. */
+/* The same calls as messages to the personality. Linux refuses SET_ENTRANCE; those ways are not measured then. */
 enum { PRCTL = 167, SET_ENTRANCE = 0x54656e63, MESSAGES = 1, UPCALLS = 2, TAG = 7, RESULT_TAG = 0x10001, AGAIN = -512 };
 
 static number endpoint;
@@ -43,7 +41,7 @@ static number send(number what, number a, number b, number c, number d, number e
 #undef ROW
 #undef call
 
-/* Handles an upcall: the registers of the call lie in the buffer, which has its result afterwards. */
+/* Handles an upcall: takes the call's arguments from the registers in the buffer, and stores the result there. */
 char *upcall_buffer;
 void handle_upcall(void);
 __asm__(".global handle_upcall\n"

@@ -1,4 +1,4 @@
-/* Filters of system calls; which pages a process has; accesses that need another alignment; old records of modes. */
+/* Filters of system calls, `pagemap`, misaligned accesses, and the short records of terminals' modes. */
 
 #include "system.h"
 
@@ -24,7 +24,7 @@ static number filter(const struct instruction *instructions, int length, number 
     return call(SECCOMP, 1, flags, (number)&program, 0, 0, 0);
 }
 
-/* Lets `getuid` have a result of a filter. */
+/* Sets a filter that returns this result for `getuid` and allows all other calls. */
 static number filter_call(unsigned result) {
     struct instruction all[] = {{LOAD, 0, 0, 0}, {IF, 0, 1, GETUID}, {RETURN, 0, 0, result}, {RETURN, 0, 0, ALLOW}};
     return filter(all, 4, 0);
@@ -62,7 +62,7 @@ static void catch(int signal) {
     call(RT_SIGACTION, signal, (number)&action, 0, 8, 0, 0);
 }
 
-/* Runs something in a child, and shows how that ends. */
+/* Runs a function in a child, and shows the child's status. */
 static void child(const char *what, void (*does)(void)) {
     int status = 0;
     print(what), print("\n");

@@ -84,7 +84,7 @@ static void linux_call(number what, number first, number second) {
 
 enum { PRCTL = 167, SET_ENTRANCE = 0x54656e63, MESSAGE = 7, HAS_DEADLINE = 1 << 12 };
 
-/* A call of Linux as a message to the personality, for whose answer the child may not wait. */
+/* Sends a call as a message to the personality, possibly without waiting for the reply. */
 static void send(number what, number first, number second) {
     uint64_t now;
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(now));
@@ -123,7 +123,7 @@ static void prepare(void) {
     call(RT_SIGACTION, SIGALRM, (number)&action, 0, 8, 0, 0);
     number interval[4] = {0, 2000, 0, 2000};
     call(SETITIMER, REAL, (number)interval, 0, 0, 0, 0);
-    /* Most children can send their calls, and some handle them as upcalls, mostly where nothing can. */
+    /* Most children can send their calls. Some set a handler of upcalls, mostly at an address that cannot handle anything. */
     if (random_word() % 4)
         call(PRCTL, SET_ENTRANCE, 1, 0, 0, 0, 0);
     if (random_word() % 16 == 0)

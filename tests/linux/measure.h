@@ -1,5 +1,5 @@
-/* What calls cost, in instructions: prints `figure: NAME_WHERE INSTRUCTIONS` for each. The machine must count instructions as
-   nanoseconds, so that its counter counts them. What the system does not have is named in a note. */
+/* Measures costs of calls in instructions, and prints `figure: NAME_WHERE INSTRUCTIONS` for each. The machine's time must advance
+by a nanosecond with each instruction, so that its counter counts instructions. A note names calls that the system lacks. */
 
 #pragma once
 
@@ -19,7 +19,7 @@ static uint64_t instructions_per_tick(void) {
     return 1000000000 / frequency;
 }
 
-/* The ticks of `rounds` times `what`. */
+/* The ticks that `rounds` repetitions of `what` take. */
 #define TICKS(rounds, what)                                                                                            \
     ({                                                                                                                 \
         uint64_t begin = now();                                                                                        \
@@ -30,7 +30,7 @@ static uint64_t instructions_per_tick(void) {
         (number)(now() - begin);                                                                                       \
     })
 
-/* A function that returns the ticks of `rounds` times `what`, or the error with which the first one fails. */
+/* Defines a function that returns the ticks of `rounds` repetitions of `what`, or the first one's error. */
 #define COST(name, what)                                                                                               \
     static number name(number rounds) {                                                                                \
         number first = (what);                                                                                         \
@@ -59,7 +59,7 @@ static void prepare(const char *name) {
     self = call(GETPID, 0, 0, 0, 0, 0, 0);
 }
 
-/* Measures costs. Returns how many have failed. */
+/* Measures the costs of all calls of a table. Returns how many calls have failed. */
 static number measure(const struct cost *all, size count, const char *where) {
     number empty = 0, failed = 0;
     for (size i = 0; i < count; i++) {

@@ -1,4 +1,4 @@
-/* Signals of open files that say what has happened (`F_SETSIG`), and those of directories that change (`F_NOTIFY`). */
+/* Signals of open files with information about the event (`F_SETSIG`), and signals about changed directories (`F_NOTIFY`). */
 
 #include "system.h"
 
@@ -30,7 +30,7 @@ static number change_mode(const char *path) { return call(FCHMODAT, AT_FDCWD, (n
 static number write_to(number file) { return call(WRITE, file, (number)"text", 4, 0, 0, 0); }
 static number read_from(number file) { return call(READ, file, (number)buffer, 4, 0, 0, 0); }
 
-/* Prints all signals that have come, which are blocked. */
+/* Prints all pending signals. */
 static void signals(const char *after) {
     static const number no_time[2];
     size all = ~0ul;
@@ -45,7 +45,7 @@ static void signals(const char *after) {
     print("\n");
 }
 
-/* Does everything that changes a directory, and prints the signals that come of it. */
+/* Changes a directory in every way, and prints the signals after each change. */
 static void changes(void) {
     number file = open("/tmp/d/file", CREAT | RDWR);
     signals("created");

@@ -1,4 +1,4 @@
-/* Linux's own asynchronous I/O: contexts, operations, results, and all that can be wrong with them. */
+/* Linux's asynchronous I/O: contexts, operations, results, and each error. */
 
 #include "system.h"
 
@@ -41,7 +41,7 @@ static number take(size context, number least, number most, number time) {
 
 static number sync(size context) { return take(context, 1, 200, 0); }
 
-/* Submits one operation, and shows what is returned and what comes of it. */
+/* Submits one operation, and shows what the call returns and the operation's result. */
 static void one(const char *what, size context, struct operation operation) {
     static struct operation place;
     place = operation;

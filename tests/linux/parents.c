@@ -1,4 +1,5 @@
-/* Signals at the end of a parent: of a process, of the thread that has made one, and when such a signal is forgotten. */
+/* Signals at the end of a parent (`PR_SET_PDEATHSIG`): a process's, or the thread that made the child; and when the kernel forgets
+them. */
 
 #include "threads.h"
 
@@ -20,7 +21,7 @@ static int named(void) {
     return signal;
 }
 
-/* Waits for a signal at most so many milliseconds. Returns its number, and who has sent it. */
+/* Waits for a signal, at most for some milliseconds. Returns the signal's number, and stores its sender. */
 static number await(number milliseconds, int *from) {
     unsigned long set = 1ul << (SIGUSR1 - 1) | 1ul << (SIGUSR2 - 1);
     struct time time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
@@ -110,7 +111,7 @@ static void makes_a_child(number parent) {
 
 static volatile int children;
 
-/* A child of a thread that ends learns of it, although the process goes on. */
+/* Makes a child whose parent, this thread, ends while the process goes on. */
 static void make(number argument) {
     number process = call(GETPID, 0, 0, 0, 0, 0, 0);
     (void)argument;
@@ -124,7 +125,7 @@ static void make(number argument) {
     pause_for(20);
 }
 
-/* A child of the first thread asks from a thread of its own. */
+/* Asks for the signal from another thread of a child that the first thread made. */
 static void ask_elsewhere(number argument) {
     (void)argument;
     show("a thread's", named());

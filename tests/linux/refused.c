@@ -1,4 +1,4 @@
-/* Things that users may not do to others, and limits that children have from their parents. */
+/* What users may not do to processes of other users, and limits that children inherit. */
 
 #include "pty.h"
 #include "users.h"
@@ -10,7 +10,7 @@ static number flags(number file, number command, number argument) {
     return call(FCNTL, file, command, argument, 0, 0, 0);
 }
 
-/* Starts a process of a user that waits for a while. */
+/* Starts a user's process that waits for a while. */
 static number waiting(number user) {
     number child = fork();
     if (child)
@@ -22,7 +22,7 @@ static number waiting(number user) {
     return 0;
 }
 
-/* Ends such a process, and shows by which signal it has ended. */
+/* Kills such a process, and shows which signal has ended it. */
 static void show_end(const char *what, number child) {
     int status = 0;
     call(KILL, child, SIGKILL, 0, 0, 0, 0);
@@ -30,7 +30,7 @@ static void show_end(const char *what, number child) {
     show(what, status);
 }
 
-/* Has a pipe's other end send SIGIO to a process, as a user. */
+/* Makes a process the owner of a pipe's end, and writes to the pipe, so that SIGIO is sent. */
 static void point_at(number victim) {
     int ends[2];
     call(PIPE2, (number)ends, 0, 0, 0, 0, 0);
@@ -46,7 +46,7 @@ static void send_by_file(void) {
     point_at(victims[0]), point_at(victims[1]);
 }
 
-/* Who owns the file is asked for the rights that its user had then. */
+/* SIGIO is sent with the rights of the user who named the owner, as they were then. */
 static void send_after_change(void) {
     int ends[2];
     call(PIPE2, (number)ends, 0, 0, 0, 0, 0);
@@ -104,7 +104,7 @@ static void times(void) {
 
 static number other;
 
-/* Looks at what another's process has. */
+/* Tries to read the `/proc` files and the memory of another user's process. */
 static void look(void) {
     static const char *const files[] = {"fd", "fdinfo", "environ", "maps", "stat", "status", "cmdline", "cwd", "exe", "limits"};
     char path[64];
@@ -132,7 +132,7 @@ static void look(void) {
     show("  memory is written", call(PROCESS_VM_WRITEV, other, (number)to, 1, (number)from, 1, 0));
 }
 
-/* A terminal of another session, which the super-user alone may take. */
+/* Tries to take another session's terminal, which only the super-user may do. */
 static void terminals(void) {
     int closed = 0, number_of = 0;
     number master = open("/dev/ptmx", RDWR | NOCTTY);
@@ -160,7 +160,7 @@ static void terminals(void) {
     show_end("  the first", holder);
 }
 
-/* A limit of time counts for children, each from its own beginning. */
+/* Children inherit a limit of CPU time, which counts from each child's start. */
 static void times_of_children(void) {
     number limit[2] = {1, 5};
     show("  limit", call(PRLIMIT64, 0, LIMIT_CPU, (number)limit, 0, 0, 0));

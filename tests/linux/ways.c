@@ -1,4 +1,4 @@
-/* UDP-Lite, what the headers of messages of IPv6 say, sizes of pipes, and names of the machine. */
+/* UDP-Lite, header fields of IPv6 messages, capacities of pipes, and the host and domain names. */
 
 #include "sockets.h"
 
@@ -11,7 +11,7 @@ struct name {
     unsigned char rest[24];
 };
 
-/* Returns a socket of a protocol at a port of this machine, which is written to the name. */
+/* Returns a socket that is bound to a port of the loopback interface, and stores its address. */
 static number at_port(number family, number protocol, struct name *name) {
     unsigned count = family == INET ? 16 : 28;
     number file = call(SOCKET, family, DGRAM | NONBLOCK, protocol, 0, 0, 0);
@@ -35,7 +35,7 @@ static void lite(number family) {
     show("connect", connect(one, &second, size));
     show("send", put(one, "lite", 4));
     show_text("receive", get(two, 10));
-    /* UDP has ports of its own. */
+    /* UDP's ports are other than UDP-Lite's. */
     number other = call(SOCKET, family, DGRAM | NONBLOCK, UDP, 0, 0, 0);
     same = second;
     show("the same port of UDP", bind(other, &same, size));
@@ -56,7 +56,7 @@ static void lite(number family) {
     close(one), close(two), close(other);
 }
 
-/* Sends a message with control messages for a type and the next, if they are not -2. Returns the call's result. */
+/* Sends a message with control messages for the hop limit and the traffic class, except where they are -2. */
 static number send_with(number file, int hops, int class) {
     struct vector vector = {"way", 3};
     struct control records[2] = {{20, IPV6, HOPS, {hops}}, {20, IPV6, CLASS, {class}}};
@@ -68,7 +68,7 @@ static number send_with(number file, int hops, int class) {
     return call(SENDMSG, file, (number)&message, 0, 0, 0, 0);
 }
 
-/* Receives a message with room for control messages, and shows these. */
+/* Receives a message with this much room for control messages, and shows those. */
 static void show_way(number file, size room) {
     struct vector vector = {text, 100};
     char control[64] = {0};

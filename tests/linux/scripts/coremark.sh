@@ -1,5 +1,5 @@
-# Runs CoreMark with the seeds of its runs for validation, for performance and for profiles, and with others, in two
-# sizes, and prints checksums and counts. What it says of times and of speed, and of its compiler, is left out.
+# Runs CoreMark with the seeds of its validation, performance and profile runs, and with others, in two sizes. Prints
+# checksums and counts, but not the times, speeds and compiler that CoreMark prints.
 run() {
     echo "coremark $*:"
     /suite/coremark "$@" > /tmp/said

@@ -1,4 +1,4 @@
-# esbuild: bundles and minifies a small program of several modules, in several forms, and reports mistakes in one.
+# esbuild: bundles and minifies a small program of several modules, in several formats, and reports mistakes in one.
 mkdir -p /tmp/work/lib
 cd /tmp/work || exit 1
 cat > main.js <<'END'
@@ -44,7 +44,7 @@ END
 echo '{ "values": [1, 2, 3], "other": "left out" }' > data.json
 printf 'const a = 1\nconst a = 2\nlet = = 3\nimport "./missing.js"\n' > wrong.js
 
-# It uses colours on a terminal.
+# The output goes through a file, since esbuild uses colours on a terminal.
 esbuild() {
     echo "esbuild $*:"
     /suite/esbuild --log-limit=0 "$@" > /tmp/said 2>&1
@@ -66,7 +66,7 @@ esbuild wrong.js --bundle --outfile=none.js
 esbuild none.js --bundle
 esbuild --minify --loader=ts < typed.ts
 esbuild --analyze main.js --bundle --outdir=analysed --log-level=error
-# Many modules, which threads read at once.
+# Many modules, which several threads read at the same time.
 mkdir many
 index=0
 while [ $index -lt 200 ]; do

@@ -1,4 +1,4 @@
-# ruff: lints Python files, mends what can be mended, sorts imports, formats, and reports mistakes of syntax.
+# ruff: lints Python files, fixes what it can, sorts imports, formats, and reports syntax errors.
 mkdir -p /tmp/work/package
 cd /tmp/work || exit 1
 export RUFF_NO_CACHE=true
@@ -38,7 +38,7 @@ line-length = 80
 select = ["E", "F", "I", "B", "UP", "SIM", "C4", "RUF"]
 END
 
-# It uses colours on a terminal.
+# The output goes through a file, since ruff uses colours on a terminal.
 ruff() {
     echo "ruff $*:"
     /suite/ruff "$@" > /tmp/said 2>&1
@@ -60,7 +60,7 @@ ruff format --check first.py package
 ruff format wrong.py
 ruff rule E711
 ruff format --stdin-filename=x.py - < first.py
-# Many files, which threads read at once, with a cache.
+# Many files, which several threads read at the same time, with a cache.
 unset RUFF_NO_CACHE
 mkdir many
 index=0

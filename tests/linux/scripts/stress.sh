@@ -1,6 +1,6 @@
-# stress.sh OPERATIONS SECONDS [STRESSOR…]: runs each of stress-ng's stressors by itself, one instance for so many of its
-# operations or so long, and prints how it ends. One that goes on for a minute is hung. With WHY set, what each says is
-# printed, too, and the time before and after it.
+# stress.sh OPERATIONS SECONDS [STRESSOR…]: runs each of stress-ng's stressors by itself, one instance for at most so
+# many operations and seconds, and prints its result. One that has not ended after a minute is hung. With WHY set,
+# prints each stressor's output, too, and the times of its start and end.
 operations=$1 seconds=$2
 shift 2
 printf '%s\n' 'root:x:0:0:root:/root:/bin/sh' 'nobody:x:65534:65534:nobody:/:/bin/sh' > /etc/passwd
@@ -12,7 +12,7 @@ cd /tmp/stress || exit 1
 skips="skipping stress\|skipping the stress\|stressor will be skipped\|disabled '.*' as it may hang"
 for name; do
     limit=--$name-ops
-    # This option has a name of its own.
+    # This stressor's option has another name.
     [ "$name" != binderfs ] || limit=--binderfs-opts
     [ -z "$WHY" ] || read -r begun rest < /proc/uptime
     timeout -k 5 60 stress-ng --"$name" 1 "$limit" "$operations" --timeout "$seconds" --verify \
@@ -29,7 +29,7 @@ for name; do
     grep -q "$skips" /tmp/said && [ $status -le 1 ] && word=SKIPPED
     [ -z "$WHY" ] || { read -r ended rest < /proc/uptime; echo "$begun $ended"; cat /tmp/said; }
     echo "$name $word"
-    # What it has left behind would slow down the next ones.
+    # Processes and files that are left behind would slow down the next stressors.
     killall -q -9 stress-ng
     rm -rf /tmp/stress/*
 done

@@ -1,6 +1,6 @@
-# Trinity makes random system calls as a user who may do little. Files and processes of others are as before afterwards,
-# and what one needs to go on is there: memory, processes, pipes, sockets, time. How many calls trinity made is not
-# compared, nor what became of it: it may end itself.
+# Trinity makes random system calls as an unprivileged user. Afterwards files and processes of other users must be as
+# before, and memory, processes, pipes, sockets and clocks must still work. The number of calls and trinity's exit code
+# are not compared: it may end itself.
 
 b=/bin/busybox
 for applet in cat chmod chown grep head kill ls tail mkdir nc rm seq sha256sum sleep sort timeout wc; do eval "$applet() { $b $applet \"\$@\"; }"; done
@@ -20,16 +20,16 @@ state() {
     $b dd if=/dev/zero of=/srv/large bs=1M count=20 2>/dev/null; ls -l /srv/large | $b awk '{ print $5 }'; rm /srv/large
 }
 
-# Prints whether as many calls were made as a run has at least; their number is on the last line.
+# Prints whether enough calls were made; trinity's last line has their number.
 made() { tail -n 1 /tmp/play/out | $b awk '/Ran [0-9]+ syscalls/ { count = $3 } END { print (count < 1000 ? "few calls: " count : "calls by the thousand") }'; }
 
 title before; state
 for seed in 1 2 3; do
     title "seed $seed"
-    # Its own making of sockets ends it on Linux, where some protocols are missing.
+    # Without this option, trinity ends on Linux, which lacks some protocols of its sockets.
     (cd /tmp/play && nobody $b timeout -s KILL 600 /usr/bin/trinity -q -l off -s $seed -C 2 -T DIE --disable-fds=sockets -N ${1:-2000} >out 2>&1)
     made
-    # The rest of the user's processes.
+    # Ends processes of the user that are left.
     nobody $b kill -KILL -1; sleep 1
     state
 done

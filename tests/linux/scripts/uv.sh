@@ -5,7 +5,7 @@ cd /tmp/work || exit 1
 export HOME=/tmp/home UV_OFFLINE=1 UV_NO_PROGRESS=1 UV_PYTHON_DOWNLOADS=never UV_CACHE_DIR=/tmp/cache NO_COLOR=1
 export UV_PYTHON=/usr/bin/python3.11 UV_LINK_MODE=copy
 
-# Times and random names are left out.
+# Leaves out times and random names.
 uv() {
     echo "uv $*:"
     /suite/uv "$@" > /tmp/said 2>&1 < /dev/null

@@ -43,7 +43,7 @@ pub enum Missing {
     #[error("the crate {name} {version} is not kept here, and cargo could not fetch it")]
     #[diagnostic(help("a network is needed once, since cargo keeps crates"))]
     Crate { name: String, version: String },
-    #[error("a program of a registry of packages is needed, and {client} is not installed, which fetches that")]
+    #[error("a program from a package registry is needed, and {client}, which fetches it, is not installed")]
     #[diagnostic(help("on Debian: apt-get install {package}"))]
     Client { client: &'static str, package: &'static str },
     #[error("the package {name} {version} is not kept here, and {client} could not fetch it")]

@@ -68,7 +68,7 @@ pub struct Script {
     /// How slow the machine is: an instruction takes two to the power of this many nanoseconds.
     #[serde(default)]
     pub shift: u8,
-    /// Set if the personality does not report which system calls it lacks, because the programs make all that exist.
+    /// Set if the personality does not report missing system calls, because the programs try all calls.
     #[serde(default)]
     quiet: bool,
 }
@@ -113,7 +113,7 @@ impl Subject {
         }
     }
 
-    /// Returns what is typed on Tench before the command that it runs.
+    /// Returns the command by which Tench runs the subject's command.
     pub fn runner(&self) -> &'static str {
         match self {
             Subject::Script(Script { quiet: true, .. }) => "linux --quiet",

@@ -1,10 +1,11 @@
 /*
  * POSIX threads. Functions return 0 or an error number of <errno.h>.
  *
- * Locks are fair: whoever asks first gets first. Without contention they make no system call. Mutexes and condition variables in
- * memory from <tench/shared.h> are for the threads of all processes that share it; PTHREAD_PROCESS_SHARED has no meaning beyond
- * that. Read-write locks and barriers are for the threads of one process. Cancellation does not exist. Variables that are declared
- * with _Thread_local or __thread work; destructors and thread-local variables of the main thread end with the process.
+ * Locks are fair: threads get them in the order in which they ask. Without contention they make no system call. Mutexes and
+ * condition variables in memory from <tench/shared.h> are shared by all processes that have the memory; others belong to one
+ * process, and PTHREAD_PROCESS_SHARED changes neither. Read-write locks and barriers always belong to one process. Cancellation
+ * does not exist. Variables that are declared with _Thread_local or __thread work; destructors and thread-local variables of the
+ * main thread end with the process.
  */
 #ifndef PTHREAD_H
 #define PTHREAD_H
@@ -41,10 +42,10 @@ int pthread_attr_setdetachstate(pthread_attr_t *attributes, int detached);
 #define PTHREAD_PROCESS_SHARED 1
 
 /*
- * Mutexes. A normal one may be given up by another thread than took it, unless processes share it; one that nobody holds is refused
- * with EPERM. If a thread ends that holds a mutex which processes share, a robust one passes on: the next thread has it, and is told by
- * EOWNERDEAD. It calls pthread_mutex_consistent before it gives the mutex up; otherwise nobody can have it any more (ENOTRECOVERABLE).
- * One that is not robust stays held. A robust mutex elsewhere is refused with ENOTSUP.
+ * Mutexes. A normal mutex may be unlocked by another thread than its owner, unless it is shared. Unlocking a mutex that is not
+ * locked fails with EPERM. If the owner of a shared mutex ends, a robust mutex goes to the next thread, whose call returns
+ * EOWNERDEAD. That thread must call pthread_mutex_consistent before it unlocks the mutex; otherwise all later calls return
+ * ENOTRECOVERABLE. A mutex that is not robust stays locked. Mutexes that are not shared cannot be robust (ENOTSUP).
  */
 typedef struct {
     unsigned long words[8];
@@ -79,7 +80,7 @@ int pthread_mutexattr_setrobust(pthread_mutexattr_t *attributes, int robust);
 int pthread_mutexattr_getrobust(const pthread_mutexattr_t *attributes, int *robust);
 int pthread_mutex_consistent(pthread_mutex_t *mutex);
 
-/* Condition variables. One that processes share waits with a mutex of the same memory, or fails with EINVAL. */
+/* Condition variables. The mutex of a shared one must lie in the same shared memory; waiting fails with EINVAL otherwise. */
 typedef struct {
     unsigned long words[5];
 } pthread_cond_t;

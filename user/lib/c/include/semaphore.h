@@ -1,6 +1,6 @@
-/* Semaphores of the threads of one process, or of all that share the memory in which it lies (<tench/shared.h>); sem_init's second
- * argument has no meaning beyond that. Waiters are served in the order in which they came. Functions return 0, or -1 with the error
- * in errno. */
+/* Semaphores. One in memory from <tench/shared.h> is shared by all processes that have the memory; others belong to one process,
+ * and sem_init's second argument changes neither. Waiters are served in the order in which they came. Functions return 0, or -1
+ * with the error in errno. */
 #ifndef SEMAPHORE_H
 #define SEMAPHORE_H
 

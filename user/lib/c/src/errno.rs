@@ -52,7 +52,7 @@ pub const ENOTSUP: c_int = 95;
 pub const ETIMEDOUT: c_int = 110;
 /// The last owner of a lock has ended.
 pub const EOWNERDEAD: c_int = 130;
-/// An owner of the lock has ended, and what it protects was not made consistent.
+/// An owner of the lock has ended, and the data that it protects were not made consistent.
 pub const ENOTRECOVERABLE: c_int = 131;
 
 /// Returns the address of the running thread's error number.

@@ -14,7 +14,7 @@
 //! profile    memory requests of studied applications
 //! jump       setjmp and longjmp
 //! call       requests to servers, for the headers of interfaces
-//! shared     memory that processes share   program: programs that are started, and what they are given
+//! shared     memory that processes share   program: starting programs with capabilities
 //! ```
 //! The functions have the names of standard C on the target alone; on the host they would replace the real ones.
 //! `memcpy` and its relatives come with the compiler's library. C has no safe functions, so nearly everything here is

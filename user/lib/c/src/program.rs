@@ -1,4 +1,4 @@
-//! Programs that a program starts, and the capabilities that it gives them.
+//! Starting programs, and giving them capabilities.
 
 use core::ffi::{c_char, c_int, c_uint};
 
@@ -12,7 +12,7 @@ use tench::sys::CapAddress;
 use crate::errno::{EAGAIN, EINVAL, ENOENT, ENOMEM, ESRCH, fail, set};
 use crate::text::bytes;
 
-/// Returns the error number of a request's failure.
+/// Returns the error number for a failed request.
 fn number(failure: &Failure) -> c_int {
     match failure {
         Failure::Refused(Error::NoSuchProgram) => ENOENT,
@@ -24,14 +24,14 @@ fn number(failure: &Failure) -> c_int {
     }
 }
 
-/// Appends the arguments up to the null after the last.
+/// Appends the arguments, which end with a null pointer.
 ///
 /// # Safety
 /// `arguments` must point to pointers to strings, of which the last is null.
 unsafe fn append(spawn: Spawn, arguments: *const *const c_char) -> Result<(), Failure> {
     let mut next = arguments;
     loop {
-        // SAFETY: the caller guarantees it; the null was not reached yet.
+        // SAFETY: the caller guarantees a null at the end, and it was not reached yet.
         let argument = unsafe { next.read() };
         if argument.is_null() {
             return Ok(());
@@ -43,7 +43,7 @@ unsafe fn append(spawn: Spawn, arguments: *const *const c_char) -> Result<(), Fa
     }
 }
 
-/// Starts a program with arguments after its name and copies of capabilities. Returns the process's number, or 0.
+/// Starts a program with its arguments and copies of capabilities. Returns the process's number, or 0.
 ///
 /// # Safety
 /// `program` must be a string, `arguments` must be null or point to pointers to strings, of which the last is null, and
@@ -100,7 +100,7 @@ unsafe extern "C" fn tench_wait(process: u64, code: *mut c_int) -> c_int {
     }
 }
 
-/// Returns the slot of a capability that the program was given at its start, or 0 if there were not so many.
+/// Returns the slot of a capability that the program was given at its start, or 0 if it was given fewer.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_given(index: c_uint) -> u32 {
     let given = process::info().map_or(0, |info| info.extra_count);

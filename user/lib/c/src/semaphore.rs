@@ -20,9 +20,9 @@ pub struct Semaphore {
 
 const _: () = assert!(size_of::<Semaphore>() == 40 && size_of::<SharedPermits>() <= 40);
 
-/// A semaphore as its pointer leads to it.
+/// A semaphore, by where it lies.
 enum Place<'s> {
-    /// The semaphore is for the threads of this process.
+    /// The semaphore is this process's.
     Own(&'s RawPermits),
     /// The semaphore lies in memory that processes share.
     Shared(&'s SharedPermits, &'static Region),
@@ -33,7 +33,7 @@ fn status(error: Option<c_int>) -> c_int {
     error.map_or(0, fail)
 }
 
-/// Returns where a semaphore is.
+/// Returns where a semaphore lies.
 ///
 /// # Safety
 /// `semaphore` must point to one for as long as the result is used.
@@ -86,8 +86,7 @@ impl Place<'_> {
     }
 }
 
-/// Makes a semaphore. One in memory that processes share is for all of them, whatever `shared` says; others are for the
-/// threads of this process.
+/// Makes a semaphore. It is shared if it lies in memory that processes share, whatever `shared` says.
 ///
 /// # Safety
 /// `semaphore` must point to memory for one.
@@ -117,7 +116,7 @@ unsafe extern "C" fn sem_destroy(semaphore: *const Semaphore) -> c_int {
     status((waiting > 0).then_some(EBUSY))
 }
 
-/// Takes a permit, after waiting if necessary. `EAGAIN`: the thread cannot be one of those that use the shared memory.
+/// Takes a permit, after waiting if necessary. Fails with `EAGAIN` if no further thread can use the shared memory.
 ///
 /// # Safety
 /// `semaphore` must point to one.

@@ -4,8 +4,8 @@
 //! Region   a group of tench::sync::shared: its cells are the memory that C gets
 //! Place    the running thread as a member of a region's group, made when it first uses an object there
 //! ```
-//! An object in a region is for all processes that share the region, whatever its attributes say: those of one process
-//! have pointers in them, which others must not be able to change. Regions stay until the process ends.
+//! An object in a region is shared by all processes that have the region, whatever its attributes say: objects of one
+//! process hold pointers, which other processes must not be able to change. Regions stay until the process ends.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,9 +22,9 @@ use tench::sys::{Cap, CapAddress};
 use crate::errno::{EAGAIN, EINVAL, ENOMEM, fail, set};
 use crate::start::at_exit;
 
-/// Size of a group's cell in bytes, by which the memory is divided.
+/// Size of a group's cell in bytes. A region is a whole number of cells.
 const CELL: usize = 64;
-/// Maximum size of a region in bytes, which with the group's table fits into the largest frame.
+/// Maximum size of a region in bytes. With the group's table, it fits into the largest frame.
 const MAX_SIZE: usize = 1 << 29;
 
 /// Memory that this process shares with others.
@@ -38,7 +38,7 @@ pub struct Region {
 /// The region that was added last. Regions are never removed.
 static NEWEST: AtomicPtr<Region> = AtomicPtr::new(null_mut());
 
-/// The running thread as one of those that use a region.
+/// The running thread as a member of a region's group.
 pub struct Place {
     region: &'static Region,
     member: Option<Member<'static>>,
@@ -52,7 +52,7 @@ tench::thread_local! {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // The locks of a thread that ends pass on as from an owner that died.
+        // The locks that an ending thread holds must go to the next threads as those of an owner that died.
         if let Some(member) = self.member.take_if(|_| self.held.get() > 0) {
             member.abandon();
         }
@@ -83,8 +83,8 @@ impl Region {
         self.memory.contains(&object.addr())
     }
 
-    /// Runs a function with the running thread as a member of the region's group and the number of its locks that the
-    /// thread holds.
+    /// Runs a function with the running thread as a member of the region's group, and with the number of the region's
+    /// locks that the thread holds.
     /// Errors: `EAGAIN` if the group has no room for the thread, or there is no memory.
     pub fn with<R>(&'static self, function: impl FnOnce(&Member<'static>, &Cell<usize>) -> R) -> Result<R, c_int> {
         PLACES.with(|places| {
@@ -106,7 +106,7 @@ impl Region {
     }
 }
 
-/// Makes the running thread leave all groups, at the end of the process.
+/// Ends the running thread's memberships of all groups, at the end of the process.
 fn leave() {
     PLACES.with(|places| drop(places.take()));
 }
@@ -127,7 +127,7 @@ fn add(group: Group) -> *mut c_void {
     }
 }
 
-/// Adds the memory of a group that was made or joined, or sets `errno`.
+/// Adds the memory of a group that was made or joined, and returns its address; or sets `errno`, and returns null.
 fn added(group: Result<Group, GroupError>) -> *mut c_void {
     match group {
         Ok(group) => add(group),
@@ -152,13 +152,13 @@ extern "C" fn tench_shared_make(size: usize) -> *mut c_void {
     added(Group::new(size.div_ceil(CELL)))
 }
 
-/// Returns memory that another process has made, by the capabilities to it, or null.
+/// Returns memory that another process has made, given the capabilities to it, or null.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_shared_join(frame: u32, endpoint: u32) -> *mut c_void {
     added(Group::join(Cap::new(CapAddress(frame)), Cap::new(CapAddress(endpoint))))
 }
 
-/// Stores the slots of the capabilities by which others join: a frame's and an endpoint's.
+/// Stores the slots of the capabilities with which others join: a frame's and an endpoint's.
 ///
 /// # Safety
 /// `capabilities` must point to memory for two numbers.

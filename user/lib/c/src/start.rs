@@ -9,15 +9,15 @@ use tench::time::{self, Duration};
 
 use crate::text::bytes;
 
-/// Function that is called at the end of a program that ends by itself.
+/// The function that is called before a program exits by itself.
 static AT_EXIT: OnceLock<fn()> = OnceLock::new();
 
-/// Has a function called at the end of a program that ends by itself. There can be one.
+/// Sets the function that is called before the program exits by itself. Only the first one set counts.
 pub fn at_exit(function: fn()) {
     AT_EXIT.get_or_init(|| function);
 }
 
-/// Does what is to be done before the process ends.
+/// Calls that function, if there is one.
 fn finish() {
     if let Some(function) = AT_EXIT.get() {
         function();

@@ -8,7 +8,7 @@ use crate::Errno;
 #[derive(Debug)]
 pub struct Pipe {
     bytes: VecDeque<u8>,
-    /// The most bytes in it.
+    /// The most bytes that the pipe can hold.
     capacity: usize,
     readers: u32,
     writers: u32,
@@ -26,7 +26,7 @@ impl Default for Pipe {
 }
 
 impl Pipe {
-    /// The most bytes in a pipe, unless it is resized.
+    /// The capacity of a new pipe in bytes.
     pub const CAPACITY: usize = 64 * 1024;
     /// The largest capacity.
     pub const MOST: usize = 1 << 20;
@@ -75,16 +75,16 @@ impl Pipe {
         self.bytes.is_empty()
     }
 
-    /// Returns the most bytes in the pipe.
+    /// Returns the most bytes that the pipe can hold.
     pub const fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Sets the most bytes in the pipe, or some more: pages, whose number is a power of two. Returns how many.
+    /// Sets the capacity, rounded up to a power of two of pages. Returns the capacity in bytes.
     ///
     /// # Errors
-    /// - `EPERM`: no pipe has so many.
-    /// - `EBUSY`: more bytes are in the pipe.
+    /// - `EPERM`: more than [`Pipe::MOST`] bytes are wanted.
+    /// - `EBUSY`: the pipe holds more bytes than are wanted.
     pub fn resize(&mut self, wanted: usize) -> Result<usize, Errno> {
         if wanted > Pipe::MOST {
             return Err(Errno::EPERM);

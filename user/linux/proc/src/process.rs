@@ -172,7 +172,7 @@ pub struct Process<'a> {
     pub capabilities: [u64; 5],
     /// No program that it runs gives it more power.
     pub has_no_new_privileges: bool,
-    /// How its calls are filtered, as `prctl` says it, and by how many filters.
+    /// The mode in which its calls are filtered, as `prctl` names it, and the number of filters.
     pub filtering: (u32, usize),
     /// Permissions that new files do not get.
     pub mask: u32,

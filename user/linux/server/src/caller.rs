@@ -34,7 +34,7 @@ pub enum Outcome {
         /// Stack pointer.
         stack: u64,
     },
-    /// The thread's calls come in another way from now on.
+    /// The thread makes its calls in another way from now on.
     Enter(Box<Entering>),
     /// The thread goes on after all others that can run.
     Yield,
@@ -44,11 +44,10 @@ pub enum Outcome {
     Exit(u8),
 }
 
-/// Another way in which a thread's calls come. The call returns the address of a capability, or of the page for
-/// upcalls.
+/// A thread's change to another way of making calls.
 #[derive(Clone, Debug)]
 pub struct Entering {
-    /// The way.
+    /// The new way.
     pub entrance: Entrance,
     /// The object with the page for upcalls, and its address.
     pub buffer: Option<(ObjectId, u64)>,

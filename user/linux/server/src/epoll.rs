@@ -30,7 +30,7 @@ pub struct Entry {
 pub struct Epoll {
     /// The entries by their numbers.
     entries: BTreeMap<u32, Entry>,
-    /// Their numbers by file and descriptor.
+    /// The entries' numbers by file and descriptor.
     numbers: BTreeMap<(DescriptionId, u32), u32>,
     /// The number of the next entry.
     next: u32,

@@ -1,7 +1,7 @@
-//! Filters of system calls (`seccomp`): small programs that a thread has given itself, and which its calls must pass.
+//! Filters of system calls (`seccomp`): small programs that a thread installs, and that decide about its calls.
 //!
-//! They are programs of the classic packet filter, of which only some instructions are allowed here, over a record with
-//! the call's number and arguments.
+//! A filter is a program for the classic packet filter (BPF). Its input is a record with the call's number and
+//! arguments, and only some of BPF's instructions are allowed.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -9,20 +9,21 @@ use alloc::vec::Vec;
 use tench_linux_calls::records::u32_at;
 use tench_linux_files::Errno;
 
-/// Size of an instruction, as programs have it.
+/// Size of an instruction in a program's memory.
 pub const INSTRUCTION: usize = 8;
-/// The most instructions of a filter, and of all filters of a thread; each filter counts as some more.
+/// The most instructions of a filter.
 pub const MOST: usize = 4096;
+/// The most instructions of all filters of a thread, where each filter but the last counts [`EXTRA`] more.
 const MOST_OF_ALL: usize = 32_768;
 const EXTRA: usize = 4;
-/// Words of memory that a program has.
+/// Number of words of memory that a filter has.
 const WORDS: usize = 16;
-/// Size of the record that programs look at.
+/// Size of the record that filters read.
 pub const RECORD: usize = 64;
-/// The processor's architecture, as such records name it.
+/// The processor's architecture in such a record.
 pub const ARCHITECTURE: u32 = 0xc000_00b7;
 
-/// Results of a filter: what happens to the call, with a number below.
+/// Results of a filter: an action in the upper half, and data for it in the lower half.
 #[allow(missing_docs, reason = "these are Linux's names; its manual pages explain them")]
 pub mod action {
     pub const KILL_PROCESS: u32 = 0x8000_0000;
@@ -35,7 +36,7 @@ pub mod action {
     pub const MASK: u32 = 0xffff_0000;
 }
 
-/// Codes of instructions.
+/// Instruction codes.
 mod code {
     pub const LOAD: u16 = 0x00;
     pub const LOAD_RECORD: u16 = 0x20;
@@ -59,13 +60,13 @@ mod code {
 #[derive(Clone, Copy, Debug)]
 struct Instruction {
     code: u16,
-    /// How many instructions are left out if a condition holds, and if not.
+    /// Numbers of instructions to skip if the condition holds, and if it does not.
     then: u8,
     otherwise: u8,
     operand: u32,
 }
 
-/// Use that an instruction makes of two numbers.
+/// Operation of an instruction on two numbers.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Calculates(fn(u32, u32) -> Option<u32>),
@@ -73,7 +74,7 @@ enum Kind {
     Other,
 }
 
-/// Returns what a code does; nothing if it is not allowed.
+/// Returns the kind of an instruction, or `None` if its code is not allowed.
 fn kind(code: u16) -> Option<Kind> {
     Some(match code & !code::BY_INDEX {
         0x04 => Kind::Calculates(|a, b| Some(a.wrapping_add(b))),
@@ -99,22 +100,22 @@ fn kind(code: u16) -> Option<Kind> {
     })
 }
 
-/// A filter that was checked.
+/// A filter that was checked, with those before it.
 #[derive(Debug)]
 pub struct Filter {
     program: Vec<Instruction>,
-    /// The filter that the thread has had before, which counts, too.
+    /// The thread's previous filter, which still decides, too.
     before: Option<Arc<Filter>>,
-    /// Instructions of both and all before, as they are counted.
+    /// Number of instructions of this filter and all before it, as [`MOST_OF_ALL`] counts them.
     count: usize,
 }
 
 impl Filter {
-    /// Returns a filter in addition to those that a thread has had.
+    /// Returns a filter in addition to those before it.
     ///
     /// # Errors
-    /// - `EINVAL`: it is no program, or one that is not allowed.
-    /// - `ENOMEM`: all together are too long.
+    /// - `EINVAL`: the program is malformed, or has an instruction that is not allowed.
+    /// - `ENOMEM`: all filters together have too many instructions.
     pub fn new(bytes: &[u8], before: Option<Arc<Filter>>) -> Result<Filter, Errno> {
         let instruction = |record: &[u8]| Instruction {
             code: u16::from_le_bytes([record[0], record[1]]),
@@ -131,7 +132,7 @@ impl Filter {
         Ok(Filter { program, before, count })
     }
 
-    /// Returns what is to happen to a call: what the strictest filter says, and of several the youngest.
+    /// Returns the strictest result of all filters; of equally strict ones, that of the last filter.
     pub fn decide(&self, record: &[u8; RECORD]) -> u32 {
         let mut result = action::ALLOW;
         let mut next = Some(self);
@@ -146,7 +147,7 @@ impl Filter {
         result
     }
 
-    /// Returns whether another filter is this one or one of those before.
+    /// Returns whether another filter is among those before this one.
     pub fn follows(&self, other: &Arc<Filter>) -> bool {
         let mut next = self.before.as_ref();
         while let Some(before) = next {
@@ -158,14 +159,14 @@ impl Filter {
         false
     }
 
-    /// Returns how many there are.
+    /// Returns the number of filters: this one and those before it.
     pub fn number(&self) -> usize {
         1 + self.before.as_ref().map_or(0, |before| before.number())
     }
 }
 
 impl Drop for Filter {
-    /// Drops those before one after the other: a long row of them must not need a deep stack.
+    /// Drops the filters before this one in a loop, since recursion over a long chain would need a deep stack.
     fn drop(&mut self) {
         let mut next = self.before.take();
         while let Some(mut filter) = next.and_then(Arc::into_inner) {
@@ -174,8 +175,8 @@ impl Drop for Filter {
     }
 }
 
-/// Checks that each instruction is allowed, that jumps lead to instructions, that the last one returns, and that no
-/// memory is read that was not written.
+/// Checks that each instruction is allowed, that jumps lead to instructions, that the last instruction returns, and
+/// that each word of memory is written before it is read.
 fn check(program: &[Instruction]) -> Result<(), Errno> {
     let length = program.len();
     let mut written = alloc::vec![u16::MAX; length];
@@ -214,7 +215,7 @@ fn check(program: &[Instruction]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Runs a program, which has been checked. It ends, since it only jumps forwards.
+/// Runs a checked program. The program ends, since all jumps are forward.
 fn run(program: &[Instruction], record: &[u8; RECORD]) -> u32 {
     let (mut value, mut index, mut memory) = (0_u32, 0_u32, [0_u32; WORDS]);
     let mut at = 0;
@@ -285,7 +286,7 @@ mod tests {
 
     #[test]
     fn all_instructions_calculate_as_they_should() {
-        // The value is what is returned: each case begins with 12 in both registers.
+        // Each case begins with 12 in both registers, and returns the accumulator.
         for (code, operand, expected) in [
             (0x04, 5, 17),
             (0x0c, 0, 24),
@@ -332,7 +333,7 @@ mod tests {
             &[(0x05, 0, 0, 1), end],
             &[(0x15, 0, 1, 0), end],
             &[(0x00, 0, 0, 0)],
-            // One of two ways does not write what is read.
+            // One of two paths reads a word that it did not write.
             &[(0x15, 1, 0, 0), (0x02, 0, 0, 1), (0x60, 0, 0, 1), end],
         ] {
             assert_eq!(filter(bad).map(drop), Err(Errno::EINVAL), "{bad:?}");
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_the_strictest_counts_and_then_the_youngest() {
+    fn the_strictest_result_counts_and_of_equal_ones_the_last() {
         let add = |before: Option<Arc<Filter>>, result| Filter::new(&bytes(&[(6, 0, 0, result)]), before).map(Arc::new);
         let first = add(None, action::ERROR | 1).unwrap();
         let second = add(Some(first.clone()), action::ERROR | 2).unwrap();

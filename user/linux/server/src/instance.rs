@@ -48,7 +48,7 @@ pub enum Fault {
         /// Address of the instruction.
         instruction: u64,
     },
-    /// An access to memory that needs another alignment, as those of atomic instructions do.
+    /// An access to a misaligned address by an instruction that needs alignment, such as an atomic one.
     Misaligned {
         /// The address.
         address: u64,

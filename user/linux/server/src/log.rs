@@ -1,4 +1,4 @@
-//! The log of an instance, which Linux calls the kernel's: what is reported to whoever runs it.
+//! The log of an instance, in place of Linux's kernel log: the reports to whoever runs the instance.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -6,21 +6,21 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// Bytes that the log has at most. The oldest lines give way.
+/// The most bytes in the log. The oldest lines are dropped.
 pub const SIZE: usize = 16 * 1024;
 /// The longest line in bytes; the rest of a longer one is lost.
 const LONGEST: usize = 1024;
 
-/// Lines, the oldest first.
+/// The lines, with how far they were taken and cleared.
 #[derive(Debug, Default)]
 pub struct Log {
     lines: VecDeque<Box<[u8]>>,
     bytes: usize,
-    /// How many of the lines were read and taken by that.
+    /// Number of lines that were taken.
     taken: usize,
-    /// How many bytes of the next line were.
+    /// Number of bytes of the next line that were taken.
     part: usize,
-    /// How many of the lines were cleared.
+    /// Number of lines that were cleared.
     cleared: usize,
 }
 
@@ -45,12 +45,12 @@ impl Log {
         }
     }
 
-    /// Returns how many bytes were not taken.
+    /// Returns the number of bytes that were not taken.
     pub fn unread(&self) -> usize {
         self.lines.range(self.taken..).map(|line| line.len()).sum::<usize>() - self.part
     }
 
-    /// Takes the oldest bytes that were not taken, at most so many.
+    /// Takes the oldest bytes that were not taken, at most `most`.
     pub fn take(&mut self, most: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         while bytes.len() < most
@@ -67,7 +67,7 @@ impl Log {
         bytes
     }
 
-    /// Returns the last lines since the log was cleared, whole ones, of at most so many bytes.
+    /// Returns the last whole lines since the log was cleared, at most `most` bytes.
     pub fn last(&self, most: usize) -> Vec<u8> {
         let mut first = self.lines.len();
         let mut bytes = 0;
@@ -78,7 +78,7 @@ impl Log {
         self.lines.range(first..).flat_map(|line| line.iter().copied()).collect()
     }
 
-    /// Lets the lines not be among the [last](Self::last) ones any more.
+    /// Clears the log: [`last`](Self::last) returns only later lines.
     pub fn clear(&mut self) {
         self.cleared = self.lines.len();
     }
@@ -122,7 +122,7 @@ mod tests {
         for _ in 0..SIZE {
             log.add(Duration::ZERO, "x");
         }
-        assert_eq!(log.take(5), b"<4>[ ", "a line of which a part was taken has given way");
+        assert_eq!(log.take(5), b"<4>[ ", "the line that was partly taken has been dropped");
         log.add(Duration::ZERO, &"y".repeat(5000));
         assert_eq!(log.last(LONGEST).len(), LONGEST);
     }

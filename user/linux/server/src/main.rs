@@ -71,7 +71,7 @@ fn signal_name(signal: u32) -> String {
     tench_linux_calls::names::signal(signal).map_or_else(|| format!("signal {signal}"), |name| format!("SIG{name}"))
 }
 
-/// Returns what an instruction could not do.
+/// Returns why an instruction failed.
 fn explanation(fault: Option<Fault>) -> String {
     match fault {
         Some(Fault::Access { address, access, instruction }) => {
@@ -83,7 +83,7 @@ fn explanation(fault: Option<Fault>) -> String {
             format!(": it {doing} {address:#x} at {instruction:#x}")
         }
         Some(Fault::Misaligned { address, instruction }) => {
-            format!(": {address:#x} is no place for what its instruction at {instruction:#x} does")
+            format!(": its instruction at {instruction:#x} cannot access the misaligned {address:#x}")
         }
         Some(Fault::Instruction(address)) => format!(": its instruction at {address:#x} does not exist"),
         None => String::new(),

@@ -1,7 +1,7 @@
-//! Directories of whose changes processes learn by signals: `F_NOTIFY`, the way before `inotify`.
+//! Signals about changes in directories (`F_NOTIFY`), which came before `inotify`.
 //!
-//! A process that asks for that has the directory open, so the directory stays; closing the descriptor ends it. The
-//! signal is that of the open file, and goes to its owner, as with [`O_ASYNC`](crate::owners).
+//! A notice belongs to an open file, which keeps the directory alive; closing the file descriptor ends the notice. The
+//! signal is the open file's, and goes to the file's owner, as with [`O_ASYNC`](crate::owners).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -14,9 +14,9 @@ use crate::owners::{Owner, Reason};
 use crate::signals::Info;
 use crate::{Machine, System};
 
-/// An event beside those of `inotify`: something has another name in the same directory.
+/// An event that `inotify` does not have: an entry has a new name in the same directory.
 pub const RENAMED: u32 = 0x1000;
-/// A flag: more than the first event counts.
+/// A flag: the notice stays after its first event.
 pub const MULTISHOT: u32 = 1 << 31;
 
 /// Returns the events for which a program's flags ask.
@@ -33,52 +33,52 @@ pub fn wanted(flags: u32) -> u32 {
     EVENTS.iter().enumerate().filter(|(bit, _)| is_set(*bit)).fold(0, |all, (_, events)| all | events)
 }
 
-/// An entry of a process that learns of what happens in a directory.
+/// A process's request for signals about a directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Notice {
     /// The directory's open file.
     pub description: DescriptionId,
-    /// The process that has asked.
+    /// The process that made the request.
     pub process: u32,
-    /// The descriptor that it has named.
+    /// The file descriptor by which it did.
     pub descriptor: u32,
-    /// The events.
+    /// The events, as `inotify` has them, and [`RENAMED`].
     pub wanted: u32,
-    /// Each event counts, and not only the first.
+    /// Set if the notice stays after its first event.
     pub stays: bool,
 }
 
-/// A signal that is to be sent at the end of the call.
+/// A signal to send at the end of the call.
 #[derive(Clone, Copy, Debug)]
 pub struct Due {
     /// The receiver.
     pub owner: Owner,
-    /// The real and the effective user who has said that it be sent.
+    /// The real and the effective user who named the receiver.
     pub by: [u32; 2],
     /// The signal.
     pub info: Info,
 }
 
-/// All that processes want to learn of directories by signals.
+/// All notices of an instance.
 #[derive(Debug, Default)]
 pub struct Notices {
-    /// Entries by directories. There is at most one for each open file of a process.
+    /// The notices of each directory, at most one for each process and open file.
     all: BTreeMap<NodeId, Vec<Notice>>,
     due: VecDeque<Due>,
 }
 
 impl Notices {
-    /// Returns whether nobody wants to learn of anything.
+    /// Returns whether there are no notices.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Returns whether somebody wants to learn of a directory.
+    /// Returns whether a directory has notices.
     pub fn has(&self, directory: NodeId) -> bool {
         self.all.contains_key(&directory)
     }
 
-    /// Adds an entry, or its events to those for which the process has asked already by the same open file.
+    /// Adds a notice, or its events to the process's notice by the same open file.
     pub fn add(&mut self, directory: NodeId, new: Notice) {
         let here = self.all.entry(directory).or_default();
         let is_same = |old: &&mut Notice| (old.description, old.process) == (new.description, new.process);
@@ -92,7 +92,7 @@ impl Notices {
         }
     }
 
-    /// Ends what a process, or everybody, wants by an open file.
+    /// Removes a process's notice by an open file, or those of all processes.
     pub fn end(&mut self, description: DescriptionId, process: Option<u32>) {
         self.all.retain(|_, here| {
             here.retain(|old| old.description != description || process.is_some_and(|id| id != old.process));
@@ -100,14 +100,14 @@ impl Notices {
         });
     }
 
-    /// Takes a signal that is to be sent.
+    /// Takes the next signal to send.
     pub fn take_due(&mut self) -> Option<Due> {
         self.due.pop_front()
     }
 }
 
 impl<M: Machine> System<M> {
-    /// Prepares the signals that tell of something that has happened to a directory or in it.
+    /// Prepares the signals about events in a directory.
     pub(crate) fn notify(&mut self, directory: NodeId, events: u32) {
         let System { notices: Notices { all, due }, owners, waiters, .. } = self;
         let Some(here) = all.get_mut(&directory) else { return };

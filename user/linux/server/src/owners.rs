@@ -31,27 +31,27 @@ pub struct Owned {
     pub owner: Option<Owner>,
     /// The real and the effective user who has said so.
     pub by: [u32; 2],
-    /// The signal; 0 for `SIGIO`, which does not say more.
+    /// The signal; 0 for `SIGIO` without further information.
     pub signal: u32,
-    /// The descriptor by which it was said that signals be sent.
+    /// The file descriptor by which signals were requested.
     pub descriptor: u32,
     /// Everything that comes with a signal.
     pub keys: Vec<Key>,
 }
 
-/// The kind of event of which a signal tells: `si_code`.
+/// The event that caused a signal: `si_code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Something can be read.
     Readable = 1,
     /// Something can be written.
     Writable = 2,
-    /// There is a message: a directory has changed.
+    /// A directory has changed (`POLL_MSG`).
     Message = 3,
 }
 
 impl Reason {
-    /// Returns the reason of a signal that comes with this.
+    /// Returns the reason that belongs to a key.
     pub const fn of(key: Key) -> Reason {
         match key {
             Key::Writable(_)
@@ -73,9 +73,9 @@ impl Reason {
 }
 
 impl Owned {
-    /// Returns the signal that is sent for a reason.
+    /// Returns the signal to send for a reason.
     pub const fn info(&self, reason: Reason, descriptor: u32) -> Info {
-        /// The code of signals whose own codes would mean something else.
+        /// `SI_SIGIO`: the code for signals that have codes of their own, with other meanings.
         const BY_FILE: i32 = -5;
         const WITH_CODES: Set = only(number::ILL)
             | only(number::TRAP)

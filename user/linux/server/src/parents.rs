@@ -1,5 +1,5 @@
-//! The ends of parents, of which their children learn if they want to: each thread may name a signal for that. A
-//! process's parent is, in this, the thread that has made it, and then another one of the same process.
+//! Signals for the end of a parent (`PR_SET_PDEATHSIG`). As on Linux, the parent is here the thread that made the
+//! process; when that thread ends, another one of its process takes its place.
 
 use tench_linux_files::Errno;
 
@@ -12,7 +12,7 @@ use crate::thread::State;
 use crate::{Machine, System};
 
 impl<M: Machine> Caller<'_, M> {
-    /// Sets the signal that the process gets when its parent ends, for the thread.
+    /// Sets the thread's signal for the end of the process's parent.
     pub fn set_end_of_parent(&mut self, signal: u64) -> Result {
         if signal > SIGNALS as u64 {
             return Err(Errno::EINVAL);
@@ -28,7 +28,7 @@ impl<M: Machine> Caller<'_, M> {
 }
 
 impl<M: Machine> Process<M> {
-    /// Returns a thread if it has not ended, and otherwise the first that has not.
+    /// Returns a thread if it lives, and otherwise the first that does.
     pub(crate) fn living_or(&self, thread: u32) -> u32 {
         let lives = |state: State| state != State::Ended;
         if self.thread_of(thread).is_some_and(|one| lives(one.state)) {
@@ -39,7 +39,7 @@ impl<M: Machine> Process<M> {
 }
 
 impl<M: Machine> System<M> {
-    /// Sends a process the signals that its threads have named for the end of its parent.
+    /// Sends a process its threads' signals for the end of its parent.
     pub(crate) fn tell_child(&mut self, child: &mut Process<M>, parent: u32, identity: &Identity) {
         for index in 0..child.threads.len() {
             let signal = child.threads[index].end_of_parent;
@@ -49,20 +49,26 @@ impl<M: Machine> System<M> {
         }
     }
 
-    /// Tells the children that a thread of a process has made of its end. `heir`, a thread of the same process, is in
-    /// its place from now on.
-    pub(crate) fn tell_children(&mut self, process: &Process<M>, ended: u32, heir: u32, others: &mut Processes<M>) {
+    /// Sends the children of a thread of a process the signals for that thread's end. `successor`, a thread of the same
+    /// process, becomes their parent.
+    pub(crate) fn tell_children(
+        &mut self,
+        process: &Process<M>,
+        ended: u32,
+        successor: u32,
+        others: &mut Processes<M>,
+    ) {
         if !others.watch_parents {
             return;
         }
         let is_own = |child: &&mut Process<M>| child.parent == process.id && child.made_by == ended;
         for child in others.iter_mut().filter(is_own) {
-            child.made_by = heir;
+            child.made_by = successor;
             self.tell_child(child, process.id, process.identity());
         }
     }
 
-    /// Tells the children of all threads of a process but the present one, which becomes the first, that these end.
+    /// Sends the signals for the end of all threads of a process but the present one, which becomes the first.
     pub(crate) fn tell_children_of_others(&mut self, process: &Process<M>, others: &mut Processes<M>) {
         if !others.watch_parents {
             return;

@@ -126,7 +126,7 @@ pub struct Process<M: Machine> {
     pub id: u32,
     /// Number of its parent; 0 for the first process.
     pub parent: u32,
-    /// The thread of its parent that has made it. It may have ended if nobody wants to learn of that.
+    /// The thread of the parent that made the process. Kept up to date only if some process wants a signal for its end.
     pub made_by: u32,
     /// Number of its group.
     pub group: u32,
@@ -162,7 +162,7 @@ pub struct Process<M: Machine> {
     pub descriptors: Descriptors,
     /// The directory from which relative paths lead.
     pub directory: NodeId,
-    /// The directory from which paths that begin with a slash lead, and above which none leads.
+    /// The root directory: paths that begin with a slash start here, and `..` does not lead out of it.
     pub root: NodeId,
     /// Permissions that new files do not get.
     pub mask: u32,

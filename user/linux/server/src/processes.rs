@@ -22,7 +22,7 @@ pub struct Processes<M: Machine> {
     last: u32,
     /// How often numbers have begun anew.
     round: u16,
-    /// Some process has asked for a signal when the thread ends that has made it.
+    /// Set if some process has asked for a signal for the end of its parent.
     pub(crate) watch_parents: bool,
 }
 

@@ -64,8 +64,9 @@ fn wait_for(instance: &mut Instance<Kernel>, due: Duration) -> Wait {
     Wait::until(time::deadline(Duration::ZERO))
 }
 
-/// The part of the syndrome of an access that says why it has failed, and what that is if its address is the reason.
+/// The part of a data abort's syndrome that has the cause.
 const STATUS: u64 = 0x3f;
+/// The cause of an alignment fault.
 const MISALIGNED: u64 = 0x21;
 
 /// Does what a message asks for.

@@ -124,7 +124,7 @@ impl<M: Machine> System<M> {
         all.filter_map(|process| Some((self.worth(process)?, process.id))).max().map(|(_, id)| id)
     }
 
-    /// Tells whoever runs the instance that a process ends, as far as that is wanted, and notes it in the log.
+    /// Logs that a process is killed, and tells whoever runs the instance unless the instance is quiet.
     fn report_victim(&mut self, process: &Process<M>) {
         let name = process.name_of(process.id);
         let name = String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or_default());

@@ -20,7 +20,7 @@ pub struct Used<H: Hardware> {
     pub heap_end: u64,
     /// Kinds of barriers that its threads have said they use.
     pub barriers: u32,
-    /// Contexts of asynchronous I/O. A child does not have its parent's.
+    /// Contexts of asynchronous I/O, which children do not inherit.
     pub operations: Contexts,
     /// Number of processes.
     users: u32,

@@ -91,9 +91,9 @@ pub struct System<M: Machine> {
     outside: [Option<(NodeId, DescriptionId)>; 3],
     /// The date at the machine's start, if a program has set the clock.
     pub(crate) date_at_start: Option<Duration>,
-    /// Lines that were reported.
+    /// The log of reports.
     pub(crate) log: Log,
-    /// Facts that programs have told of that clock.
+    /// Adjustment of the real-time clock.
     pub(crate) adjustment: Adjustment,
     /// The console, and pseudo-terminals.
     pub terminals: Terminals,
@@ -109,7 +109,7 @@ pub struct System<M: Machine> {
     pub sockets: Sockets<DescriptionId>,
     /// Watches of files.
     pub watches: Watches<NodeId>,
-    /// Directories of which processes learn by signals.
+    /// Requests for signals about directories.
     pub(crate) notices: Notices,
     /// Message queues.
     pub queues: Queues<Option<Notice>>,
@@ -131,7 +131,7 @@ pub struct System<M: Machine> {
     pub waiters: Waiters,
     /// Random bytes that stay as long as the instance, once somebody has asked for them.
     pub(crate) start_identifier: Option<[u8; 16]>,
-    /// Names of the machine and of its domain.
+    /// The host name and the domain name.
     pub(crate) names: [Vec<u8>; 2],
     /// Processes for which signals have come.
     pub(crate) signalled: VecDeque<u32>,
@@ -203,7 +203,7 @@ impl<M: Machine> System<M> {
         self.date_at_start.map_or_else(|| hardware.realtime(), |start| hardware.monotonic().saturating_add(start))
     }
 
-    /// Reports something to whoever runs the instance, and to its log.
+    /// Logs a line, and tells it to whoever runs the instance.
     pub(crate) fn report(&mut self, line: &str) {
         let now = self.memory.hardware.monotonic();
         self.log.add(now, line);
@@ -416,8 +416,8 @@ impl<M: Machine> System<M> {
         }
     }
 
-    /// Lets a timer with a descriptor be due. Until somebody reads how often it was, nobody has to know when it is due
-    /// again: many short timers would leave no time for anything else.
+    /// Records that a timer with a file descriptor has expired. No alarm is set for its next expiry until its count is
+    /// read, since many short timers would leave no time for anything else.
     pub(crate) fn pass_timer(&mut self, number: u32, now: Duration) {
         if let Special::Timer(timer) = self.specials.get(number) {
             timer.pass(now);
@@ -425,7 +425,7 @@ impl<M: Machine> System<M> {
         }
     }
 
-    /// Takes how often a timer with a descriptor has been due, and lets it be due again.
+    /// Takes the number of expiries of a timer with a file descriptor, and sets an alarm for the next one.
     pub(crate) fn take_timer(&mut self, number: u32, now: Duration) -> u64 {
         let Special::Timer(timer) = self.specials.get(number) else { return 0 };
         let before = timer.next;

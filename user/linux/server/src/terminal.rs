@@ -45,7 +45,7 @@ pub struct Terminal {
     pub discipline: Discipline,
     /// Each byte comes as it is typed.
     pub is_lent: bool,
-    /// Modes that are locked: bits of flags, and characters that are not 0.
+    /// The locked modes: bits of flags that are set, and characters that are not 0.
     pub locked_modes: [u8; MODES_SIZE],
     begun: Option<Begun>,
     /// Bytes for which the line discipline has had no room.

@@ -54,15 +54,15 @@ impl Scheduling {
     }
 }
 
-/// Calls that a thread may make.
+/// The system calls that a thread may make.
 #[derive(Clone, Debug, Default)]
 pub enum Filtering {
-    /// All.
+    /// All calls.
     #[default]
     None,
-    /// Those that read, write, end the thread or return from a handler.
+    /// Calls that read, write, end the thread or return from a signal handler.
     Strict,
-    /// Those that filters let pass.
+    /// Calls that filters allow.
     By(Arc<Filter>),
 }
 
@@ -86,18 +86,18 @@ pub enum State {
     Ended,
 }
 
-/// How the calls of a thread come.
+/// The way in which a thread makes its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entrance {
-    /// As exceptions, of which the kernel sends messages.
+    /// By exceptions, which the kernel turns into messages.
     Exceptions,
-    /// Also as messages that the program sends itself.
+    /// By exceptions, or by messages that the program sends.
     Messages,
-    /// As messages that the program sends when the kernel has let it handle an exception of its own.
+    /// By exceptions that the kernel lets the program handle as upcalls, from which the program sends messages.
     Upcalls {
         /// Address of the handler.
         entry: u64,
-        /// Page in which the handler finds the interrupted registers.
+        /// The page in which the handler finds the interrupted registers.
         buffer: Page,
     },
 }
@@ -111,8 +111,7 @@ pub struct Thread<M: Machine> {
     pub machine: M::Thread,
     /// Activity of the thread.
     pub state: State,
-    /// Set if the program has sent the present call itself: the thread's registers are out of reach until it has the
-    /// answer.
+    /// Set if the program has sent the present call: the thread's registers are out of reach until it has the reply.
     pub sends: bool,
     /// The object with the page of [`Entrance::Upcalls`].
     pub buffer: Option<ObjectId>,
@@ -132,11 +131,11 @@ pub struct Thread<M: Machine> {
     pub scheduling: Scheduling,
     /// Users, groups and capabilities.
     pub identity: Identity,
-    /// Calls that it may make.
+    /// The system calls that it may make.
     pub filtering: Filtering,
     /// The name, at first that of its program.
     pub name: [u8; 16],
-    /// The signal that its process gets when the thread ends that has made the process; 0 for none.
+    /// The signal for the end of the process's parent; 0 for none.
     pub end_of_parent: u32,
     /// Address of a word that becomes zero when the thread ends, for others to see; 0 for none.
     pub clear_at_end: u64,
@@ -201,7 +200,7 @@ pub trait Threads: Hardware {
     /// Lets a thread whose call or fault is being served wait for the answer while others are served.
     fn keep(&mut self, thread: &mut Self::Thread);
 
-    /// Forgets that a thread's call waits: it was sent, and the thread has given up waiting for the answer.
+    /// Forgets that a thread waits for a reply: it has sent its call, and does not wait any more.
     fn forget(&mut self, thread: &mut Self::Thread);
 
     /// Stops a thread, whatever it does. A call that nobody has served yet is made again when the thread goes on; one
@@ -223,11 +222,11 @@ pub trait Threads: Hardware {
     /// Moves a stopped thread to another address space.
     fn move_thread(&mut self, thread: &mut Self::Thread, root: &Self::Root);
 
-    /// Sets how the calls of a stopped thread come. Returns the address at which the program finds the capability to
-    /// send them itself.
+    /// Sets how a stopped thread makes its calls. Returns the address of the capability with which the program sends
+    /// them.
     ///
     /// # Errors
-    /// `ENOMEM`. The calls come as before then.
+    /// `ENOMEM`: nothing is changed.
     fn set_entrance(&mut self, thread: &mut Self::Thread, root: &Self::Root, entrance: Entrance) -> Result<u64, Errno>;
 
     /// Sets how long a thread runs while others wait for their turn, in parts of [`WHOLE_TURN`] of the usual time.

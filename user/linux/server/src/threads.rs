@@ -34,7 +34,7 @@ pub struct Thread {
     endpoint: Cap<Endpoint>,
     /// The object that holds the thread while it waits and others are served.
     reply: Option<Made<Reply>>,
-    /// The thread's own CSpace, if it has one to send its calls.
+    /// The thread's own CSpace, if it may send its calls.
     own: Option<Own>,
 }
 
@@ -42,29 +42,29 @@ pub struct Thread {
 #[derive(Debug)]
 struct Own {
     root: Made<CapNode>,
-    /// Node of the root's only entry.
+    /// Node in the root's first entry.
     _node: Made<CapNode>,
 }
 
-/// Address of that endpoint in it.
+/// Address of the endpoint in such a CSpace.
 const OWN_ENDPOINT: CapAddress = CapAddress(1);
-/// Log2 of the number of slots of its node.
+/// Log2 of the number of slots of such a CSpace's node.
 const OWN_SLOTS: u64 = 8;
 
-/// How a thread's calls come.
+/// The way in which a thread makes its calls, with what the kernel needs for it.
 #[derive(Clone, Copy, Debug)]
 pub enum Way {
-    /// As exceptions.
+    /// By exceptions.
     Exceptions,
-    /// Also as messages.
+    /// By exceptions, or by messages.
     Messages,
-    /// As messages from the handler of an upcall.
+    /// By messages from the handler of upcalls.
     Upcalls {
         /// Address of the handler.
         entry: u64,
         /// Frame with the IPC buffer.
         frame: Cap<Frame>,
-        /// Offset of the buffer in it.
+        /// Offset of the buffer in the frame.
         offset: u64,
     },
 }
@@ -119,7 +119,7 @@ impl Answer {
     fn send(&self, reply: Cap<Reply>) {
         let mut message = Message::new(0);
         self.write(&mut message);
-        // A thread that has sent its call need not have waited.
+        // A thread that has sent its call may have stopped waiting.
         let result = reply.reply(&message);
         debug_assert!(matches!(result, Ok(()) | Err(Error::NoCaller)), "{result:?}");
     }
@@ -268,17 +268,17 @@ impl Threads {
         self.free.extend(thread.reply.take());
     }
 
-    /// Forgets that a thread waits which has given up doing so.
+    /// Frees the reply object of a thread that does not wait for its reply any more.
     pub fn forget(&mut self, thread: &mut Thread) {
         self.free.extend(thread.reply.take());
     }
 
-    /// Moves a stopped thread to another address space, where its calls come as exceptions.
+    /// Moves a stopped thread to another address space, where it makes its calls by exceptions.
     pub fn move_thread(&mut self, thread: &mut Thread, root: Cap<PageTable>) {
         never_refused(self.set_way(thread, root, Way::Exceptions).map(drop).map_err(|_| Error::InvalidArgument));
     }
 
-    /// Sets how the calls of a stopped thread come. Returns the address of the endpoint in its CSpace.
+    /// Sets how a stopped thread makes its calls. Returns the address of the endpoint in the thread's CSpace, or 0.
     pub fn set_way(
         &mut self,
         thread: &mut Thread,
@@ -299,7 +299,7 @@ impl Threads {
         match way {
             Way::Upcalls { entry, frame, offset } => {
                 kernel.configure(own.root.cap(), root, Some((frame, offset)))?;
-                // SAFETY: the thread has an address space of its own, with what the handler does and its stack.
+                // SAFETY: the handler and its stack lie in the address space of the Linux process, not in this one's.
                 unsafe { kernel.faults_upcall(Class::ForeignCall, Some(thread.endpoint), entry as usize, 0) }?;
             }
             Way::Messages | Way::Exceptions => {
@@ -313,7 +313,7 @@ impl Threads {
 
 impl Own {
     /// Returns a CSpace with a copy of an endpoint. Its root has a copy of the capability to its node: the program may
-    /// do with that what it likes.
+    /// do with the copy what it likes.
     fn new(endpoint: Cap<Endpoint>) -> Result<Own, tench::memory::Error> {
         let (root, node) = (make::<CapNode>(SLOTS)?, make::<CapNode>(OWN_SLOTS)?);
         let slot = take_slot()?;

@@ -55,9 +55,9 @@ pub enum Key {
     Ipc(u32),
     /// Something has happened to a file that is watched.
     Watch(InstanceId),
-    /// An operation is over, in a context with this name in some memory.
+    /// A context of asynchronous I/O with this name, in any address space, has a result or was removed.
     Operations(u64),
-    /// The log has a further line.
+    /// The log has a new line.
     Log,
 }
 
@@ -191,7 +191,7 @@ pub struct Waiters {
     ready: VecDeque<u32>,
     /// Entries of `epoll`s to which something has happened.
     pub touched: Touched,
-    /// Open files that have a signal to send, with what has happened.
+    /// Open files that have a signal to send, with the event.
     signalling: BTreeSet<(DescriptionId, Key)>,
 }
 
@@ -236,7 +236,7 @@ impl Waiters {
         }
     }
 
-    /// Takes an open file that has a signal to send, with what has happened.
+    /// Takes an open file that has a signal to send, with the event.
     pub fn take_signalling(&mut self) -> Option<(DescriptionId, Key)> {
         self.signalling.pop_first()
     }

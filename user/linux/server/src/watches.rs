@@ -13,7 +13,7 @@ use crate::waiting::Key;
 use crate::{Machine, System};
 
 impl<M: Machine> System<M> {
-    /// Returns whether somebody watches any file.
+    /// Returns whether any process watches files or directories.
     pub(crate) fn is_watching(&self) -> bool {
         !self.watches.is_empty() || !self.notices.is_empty()
     }

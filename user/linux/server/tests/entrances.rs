@@ -1,4 +1,4 @@
-//! Calls that programs send themselves, and those that they make when the kernel lets them handle exceptions.
+//! Calls that programs send as messages, directly or from upcalls.
 
 mod support;
 
@@ -8,7 +8,7 @@ use tench_linux_calls::Sysno;
 
 /// Address in the program's data.
 const DATA: u64 = 0x20_1300;
-/// Code of the program, which handles signals.
+/// Address of the program's signal handler.
 const HANDLER: u64 = 0x20_0100;
 const RESTART: u64 = 0x1000_0000;
 const SET_ENTRANCE: u64 = 0x5465_6e63;
@@ -35,7 +35,7 @@ fn send(play: &mut Play, id: u32, call: Sysno, arguments: &[u64]) -> Option<i64>
     play.send(id, call as u64, all(arguments)).map(u64::cast_signed)
 }
 
-/// Makes a child that sends its calls, and waits for a byte of a pipe. Returns the child and the pipe's ends.
+/// Makes a child that sends a call to read from an empty pipe. Returns the child and the pipe's ends.
 fn waiting_child(play: &mut Play, flags: u64) -> (u32, u64, u64) {
     assert_eq!(call(play, 1, Sysno::pipe2, &[DATA, 0]), Some(0));
     let mut ends = [0; 8];
@@ -63,7 +63,7 @@ fn a_thread_sends_what_needs_no_registers() {
         assert_eq!(send(&mut play, 1, refused, &[FORK]), Some(ENOSYS), "{refused:?}");
     }
     assert_eq!(play.send(1, u64::MAX, [0; 6]).map(u64::cast_signed), Some(ENOSYS));
-    // A child begins as every program does.
+    // A child makes its calls by exceptions at first.
     let child = call(&mut play, 1, Sysno::clone, &[FORK]).unwrap() as u32;
     assert_eq!(play.thread(child).entrance, Entrance::Exceptions);
     assert_eq!(send(&mut play, 1, Sysno::exit_group, &[3]), None);
@@ -80,7 +80,7 @@ fn a_handler_interrupts_a_call_that_was_sent() {
         let thread = play.thread(child);
         assert_eq!((thread.doing, thread.registers.pc), (Doing::Runs, HANDLER));
         assert!(thread.registers.sp < stack);
-        // The handler returns to where the message was sent, and finds its answer.
+        // The handler returns to where the message was sent, and the program finds the reply.
         assert_eq!(call(&mut play, child, Sysno::getppid, &[]), Some(1));
         call(&mut play, child, Sysno::rt_sigreturn, &[]);
         let registers = play.thread(child).registers;
@@ -95,11 +95,11 @@ fn a_handler_interrupts_a_call_that_was_sent() {
 }
 
 #[test]
-fn a_call_that_was_sent_keeps_its_result_if_a_signal_comes_with_its_answer() {
+fn a_call_that_was_sent_keeps_its_result_if_a_signal_comes_with_the_reply() {
     let mut play = Play::new(4096);
     let (child, ..) = waiting_child(&mut play, 0);
     play.give_up(child);
-    // The handler has other registers.
+    // The handler changes the registers, and its return restores them.
     assert!(send(&mut play, child, Sysno::kill, &[child.into(), USR1]).is_some());
     assert_eq!(play.thread(child).registers.pc, HANDLER);
     call(&mut play, child, Sysno::rt_sigreturn, &[]);
@@ -108,12 +108,12 @@ fn a_call_that_was_sent_keeps_its_result_if_a_signal_comes_with_its_answer() {
 }
 
 #[test]
-fn a_thread_need_not_wait_for_the_answer() {
+fn a_thread_need_not_wait_for_the_reply() {
     let mut play = Play::new(4096);
     let (child, read, write) = waiting_child(&mut play, 0);
     play.give_up(child);
     assert_eq!(call(&mut play, child, Sysno::getppid, &[]), Some(1));
-    // Nobody waits for this byte any more.
+    // No call waits for this byte any more.
     assert_eq!(call(&mut play, 1, Sysno::write, &[write, DATA, 1]), Some(1));
     assert_eq!(send(&mut play, child, Sysno::read, &[read, DATA, 1]), Some(1));
     assert_eq!(send(&mut play, child, Sysno::read, &[read, DATA, 1]), None);

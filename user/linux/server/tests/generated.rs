@@ -524,7 +524,7 @@ fn walk(play: &mut Play, random: &mut Random, directory: &str, seen: &mut Seen, 
                 Err(Errno::ENOENT) => seen.gone += 1,
                 Err(error) => panic!("{path}: {error}"),
             },
-            // It is as long as all addresses need.
+            // The file covers all addresses, and is too long to be read as a whole.
             8 if name == "pagemap" => {}
             8 => read_in_parts(&mut one, random, &path, seen),
             other => panic!("{path} is of type {other}"),

@@ -11,7 +11,7 @@ fn calls() -> BTreeSet<String> {
     let code = include_str!("../src/calls/mod.rs");
     let answered = code.lines().filter(|line| line.contains("=>"));
     let names = answered.flat_map(|line| {
-        let patterns = line.split("=>").next().unwrap_or("");
+        let patterns = line.split("=>").next().unwrap_or("").split(" if ").next().unwrap_or("");
         patterns.split('|').filter_map(|pattern| pattern.trim().strip_prefix("Sysno::").map(str::to_owned))
     });
     names.map(|name| if name == "fstatat" { "newfstatat".into() } else { name.trim().to_owned() }).collect()

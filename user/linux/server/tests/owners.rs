@@ -145,14 +145,14 @@ fn an_owner_must_exist_and_is_told() {
     play.end();
 }
 
-/// Makes a directory. Returns what the call says.
+/// Makes a directory. Returns the call's result.
 fn make_directory(play: &mut Play, path: &[u8; 8]) -> Option<i64> {
     play.put(1, DATA + 64, &[u64::from_le_bytes(*path)]);
     call(play, 1, Sysno::mkdirat, &[0, DATA + 64, 0o700])
 }
 
 #[test]
-fn a_directory_tells_of_what_is_made_in_it_as_often_as_was_asked() {
+fn a_directory_signals_new_entries_once_or_each_time() {
     const MULTISHOT: u64 = 1 << 31;
     const CREATE: u64 = 4;
     let mut play = Play::new(1024);
@@ -165,7 +165,7 @@ fn a_directory_tells_of_what_is_made_in_it_as_often_as_was_asked() {
     assert_eq!(file(&mut play, NOTIFY, CREATE), Some(0));
     assert_eq!(file(&mut play, OWNER, 0), Some(1));
     assert_eq!(make_directory(&mut play, b"/other\0\0"), Some(0));
-    assert!(!has_come(&mut play, 1), "it is elsewhere");
+    assert!(!has_come(&mut play, 1), "the other directory is not watched");
     for (path, is_told) in [(b"/seen/a\0", true), (b"/seen/b\0", false)] {
         assert_eq!(make_directory(&mut play, path), Some(0));
         assert_eq!(has_come(&mut play, 1), is_told);

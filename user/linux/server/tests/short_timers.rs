@@ -64,7 +64,7 @@ fn the_instance_does_not_look_at_a_short_timer_all_the_time() {
 }
 
 #[test]
-fn a_timer_that_nobody_reads_is_not_looked_at_again() {
+fn a_timer_gets_no_alarm_until_it_is_read() {
     const DATA: u64 = 0x20_1300;
     let mut play = Play::new(4096);
     let timer = play.call(1, Sysno::timerfd_create as u64, [1, 0, 0, 0, 0, 0]).unwrap();
@@ -79,7 +79,7 @@ fn a_timer_that_nobody_reads_is_not_looked_at_again() {
     assert_eq!(play.call(1, Sysno::read as u64, [timer, DATA, 8, 0, 0, 0]), Some(8));
     let mut count = [0; 8];
     play.instance.system.read(play.instance.processes.find(1).unwrap().space, DATA, &mut count);
-    assert_eq!(u64::from_le_bytes(count), 1_000_000_001, "what was not looked at counts all the same");
-    assert!(play.instance.deadline().unwrap() >= later + SHORTEST, "it is due again");
+    assert_eq!(u64::from_le_bytes(count), 1_000_000_001, "expiries without an alarm are counted, too");
+    assert!(play.instance.deadline().unwrap() >= later + SHORTEST, "an alarm is set again");
     play.check();
 }

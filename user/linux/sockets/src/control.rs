@@ -49,30 +49,30 @@ impl Credentials {
     }
 }
 
-/// The part of the header of a message of IPv6 that says how it goes.
+/// The fields of an IPv6 header that programs can set and read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Way {
-    /// Number of machines that may still pass it on.
-    pub hops: Option<u8>,
+pub struct Ipv6Header {
+    /// The hop limit.
+    pub hop_limit: Option<u8>,
     /// The traffic class.
     pub class: Option<u8>,
 }
 
-impl Way {
-    /// The usual way, of which nothing is said.
-    pub const USUAL: Way = Way { hops: None, class: None };
+impl Ipv6Header {
+    /// No field is set: the defaults are used.
+    pub const DEFAULT: Ipv6Header = Ipv6Header { hop_limit: None, class: None };
 
-    /// Returns what `more` says, and otherwise what is said here.
-    pub(crate) fn or(self, more: Way) -> Way {
-        Way { hops: more.hops.or(self.hops), class: more.class.or(self.class) }
+    /// Returns the fields that `more` sets, and otherwise those that are set here.
+    pub(crate) fn or(self, more: Ipv6Header) -> Ipv6Header {
+        Ipv6Header { hop_limit: more.hop_limit.or(self.hop_limit), class: more.class.or(self.class) }
     }
 
-    /// Parses the control messages that a program sends over a socket of UDP and IPv6. Others mean nothing here.
+    /// Parses the control messages that a program sends over a UDP socket of IPv6. Other messages are ignored.
     ///
     /// # Errors
-    /// `EINVAL`: a message is longer than what is there, or has a value that is none.
-    pub fn parse(mut records: &[u8]) -> Result<Way, Errno> {
-        let mut way = Way::USUAL;
+    /// `EINVAL`: a message is longer than the buffer, or has an invalid value.
+    pub fn parse(mut records: &[u8]) -> Result<Ipv6Header, Errno> {
+        let mut header = Ipv6Header::DEFAULT;
         while records.len() >= HEADER {
             let length = u64_at(records, LENGTH);
             if length < HEADER as u64 || length > records.len() as u64 {
@@ -81,18 +81,18 @@ impl Way {
             let length = length as usize;
             let contents = &records[HEADER..length];
             match (u32_at(records, LEVEL), u32_at(records, TYPE)) {
-                (level::IPV6, ip::HOPLIMIT) => way.hops = part(contents)?,
-                (level::IPV6, ip::TCLASS) => way.class = part(contents)?,
+                (level::IPV6, ip::HOPLIMIT) => header.hop_limit = part(contents)?,
+                (level::IPV6, ip::TCLASS) => header.class = part(contents)?,
                 (level::IPV6, _) => return Err(Errno::EINVAL),
                 _ => {}
             }
             records = records.get(aligned(length)..).unwrap_or_default();
         }
-        Ok(way)
+        Ok(header)
     }
 }
 
-/// Returns a part of a message's header from a control message's contents; -1 stands for the usual one.
+/// Returns a field from a control message's contents; -1 stands for the default.
 fn part(contents: &[u8]) -> Result<Option<u8>, Errno> {
     let bytes: [u8; 4] = contents.try_into().map_err(|_| Errno::EINVAL)?;
     match i32::from_le_bytes(bytes) {
@@ -189,9 +189,9 @@ impl Writer {
         self.write(level::SOCKET, control::CREDENTIALS, &credentials.to_record());
     }
 
-    /// Adds how a message has come.
-    pub fn way(&mut self, way: Way) {
-        for (kind, part) in [(ip::HOPLIMIT, way.hops), (ip::TCLASS, way.class)] {
+    /// Adds the fields with which a message has come.
+    pub fn header(&mut self, header: Ipv6Header) {
+        for (kind, part) in [(ip::HOPLIMIT, header.hop_limit), (ip::TCLASS, header.class)] {
             if let Some(part) = part {
                 self.write(level::IPV6, kind, &u32::from(part).to_le_bytes());
             }

@@ -20,10 +20,9 @@
 //!   queues, are found by [`Sockets::collect`].
 //!
 //! Behaviour that looks strange is Linux's, with whose sockets the tests compare this crate. What differs: a closed
-//! connection leaves nothing behind that keeps its port (`TIME_WAIT`). `connect`
-//! succeeds or fails at once, or waits for room in the listener's queue; [`Sockets::attempt`] tells that only later. A
-//! connection of TCP takes
-//! [a fixed number of bytes](Sockets::TCP_BYTES) unless options say otherwise. There is no urgent data.
+//! connection leaves nothing behind that keeps its port (`TIME_WAIT`). `connect` succeeds or fails at once, or waits
+//! for room in the listener's queue; after [`Sockets::attempt`], the program learns the result later. A connection of
+//! TCP takes [a fixed number of bytes](Sockets::TCP_BYTES) unless options say otherwise. There is no urgent data.
 
 #![no_std]
 #![forbid(unsafe_code)]

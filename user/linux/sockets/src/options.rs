@@ -1,6 +1,6 @@
 //! The options of sockets.
 
-use crate::control::Way;
+use crate::control::Ipv6Header;
 use crate::numbers::{ip, level, lite, option, tcp};
 use crate::socket::{Domain, Kind, State};
 use crate::{Errno, SocketId, Sockets};
@@ -14,9 +14,9 @@ const TCP_RECEIVE: u32 = 131_072;
 const LEAST_SEND: u32 = 4608;
 const LEAST_RECEIVE: u32 = 2304;
 
-/// How many machines may pass a message on, unless a program says otherwise.
+/// The default hop limit.
 const HOPS: u8 = 64;
-/// The fewest bytes that can have a checksum: those of a header of UDP.
+/// The smallest checksum coverage: the bytes of a UDP header.
 const LEAST_COVERAGE: u32 = 8;
 
 /// Microseconds in a second.
@@ -56,12 +56,12 @@ pub(crate) struct Options {
     has_no_delay: bool,
     is_corked: bool,
     tcp: [u32; 4],
-    /// How messages of IPv6 go.
-    pub(crate) way: Way,
-    /// Says whether the program wants to know the hops that were left, and the traffic class.
-    tells: [bool; 2],
-    /// How many bytes of a message have a checksum, of those that are sent and at least of those that are received; 0
-    /// stands for all. No message has one, since none leaves the machine.
+    /// Header fields of IPv6 messages that the socket sends.
+    pub(crate) header: Ipv6Header,
+    /// Says whether the program wants to receive the hop limit, and the traffic class.
+    wants: [bool; 2],
+    /// Checksum coverage in bytes of messages that are sent, and the least of those received; 0 stands for all bytes.
+    /// Only stored: no message has a checksum, since none leaves the machine.
     coverage: [u32; 2],
 }
 
@@ -84,15 +84,18 @@ impl Options {
             has_no_delay: false,
             is_corked: false,
             tcp: [TCP_NUMBERS[0].3, TCP_NUMBERS[1].3, TCP_NUMBERS[2].3, TCP_NUMBERS[3].3],
-            way: Way { hops: Some(HOPS), class: Some(0) },
-            tells: [false; 2],
+            header: Ipv6Header { hop_limit: Some(HOPS), class: Some(0) },
+            wants: [false; 2],
             coverage: [0; 2],
         }
     }
 
-    /// Returns what the program wants to know of how a message has come.
-    pub(crate) fn told_way(&self, way: Way) -> Way {
-        Way { hops: way.hops.filter(|_| self.tells[0]), class: way.class.filter(|_| self.tells[1]) }
+    /// Returns the fields of a message that the program wants to receive.
+    pub(crate) fn wanted_header(&self, header: Ipv6Header) -> Ipv6Header {
+        Ipv6Header {
+            hop_limit: header.hop_limit.filter(|_| self.wants[0]),
+            class: header.class.filter(|_| self.wants[1]),
+        }
     }
 
     /// Sets an option of IPv6.
@@ -102,10 +105,10 @@ impl Options {
             value => u8::try_from(value).map(Some).map_err(|_| Errno::EINVAL),
         };
         match name {
-            ip::UNICAST_HOPS => self.way.hops = part(HOPS)?,
-            ip::TCLASS => self.way.class = part(0)?,
-            ip::RECVHOPLIMIT => self.tells[0] = value != 0,
-            ip::RECVTCLASS => self.tells[1] = value != 0,
+            ip::UNICAST_HOPS => self.header.hop_limit = part(HOPS)?,
+            ip::TCLASS => self.header.class = part(0)?,
+            ip::RECVHOPLIMIT => self.wants[0] = value != 0,
+            ip::RECVTCLASS => self.wants[1] = value != 0,
             _ => return Err(Errno::ENOPROTOOPT),
         }
         Ok(())
@@ -114,10 +117,10 @@ impl Options {
     /// Returns the value of an option of IPv6.
     fn version_6(&self, name: u32) -> Result<u32, Errno> {
         Ok(match name {
-            ip::UNICAST_HOPS => self.way.hops.unwrap_or(HOPS).into(),
-            ip::TCLASS => self.way.class.unwrap_or(0).into(),
-            ip::RECVHOPLIMIT => self.tells[0].into(),
-            ip::RECVTCLASS => self.tells[1].into(),
+            ip::UNICAST_HOPS => self.header.hop_limit.unwrap_or(HOPS).into(),
+            ip::TCLASS => self.header.class.unwrap_or(0).into(),
+            ip::RECVHOPLIMIT => self.wants[0].into(),
+            ip::RECVTCLASS => self.wants[1].into(),
             _ => return Err(Errno::ENOPROTOOPT),
         })
     }
@@ -175,7 +178,7 @@ fn time(value: &[u8]) -> Result<i64, Errno> {
     Ok(if seconds < 0 { 1 } else { seconds.checked_mul(SECOND).and_then(|all| all.checked_add(rest)).unwrap_or(0) })
 }
 
-/// Returns the place of a number of bytes with a checksum.
+/// Returns the index of an option into the checksum coverages.
 fn coverage(name: u32) -> Result<usize, Errno> {
     match name {
         lite::SEND_CSCOV => Ok(0),
@@ -314,7 +317,7 @@ impl<R> Sockets<R> {
                 Ok(OptionValue::number(options.is_version_6_only.into()))
             }
             (level::IPV6, Domain::Internet6) => options.version_6(name).map(OptionValue::number),
-            // UDP's messages have checksums of all bytes.
+            // UDP's checksums always cover all bytes.
             (level::UDPLITE, _) if socket.kind == Kind::Datagram => {
                 Ok(OptionValue::number(options.coverage[coverage(name)?]))
             }

@@ -24,7 +24,7 @@ pub(crate) struct Port {
 /// All ports at which somebody is.
 #[derive(Debug)]
 pub(crate) struct Ports {
-    /// By the protocol and the number.
+    /// The ports, by protocol and number.
     pub(crate) ports: BTreeMap<(u32, u16), Port>,
     /// The port that is given next.
     next: u16,

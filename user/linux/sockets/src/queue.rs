@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use crate::Errno;
-use crate::control::{Credentials, Way};
+use crate::control::{Credentials, Ipv6Header};
 use crate::parts::Source;
 
 /// Room in a ring that is kept while it is empty.
@@ -52,8 +52,8 @@ pub(crate) const fn message_charge(length: usize) -> usize {
 pub(crate) enum Origin {
     /// A Unix socket, which pays for the segment.
     Unix(u32),
-    /// An internet address, and how the message was sent.
-    Internet(SocketAddr, Way),
+    /// An internet address, and the header fields of the message.
+    Internet(SocketAddr, Ipv6Header),
 }
 
 /// A message, or bytes of a stream that were sent at once.

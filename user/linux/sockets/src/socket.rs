@@ -79,9 +79,9 @@ pub(crate) struct Internet {
     /// Says whether the other side was told that nothing more is sent. A socket that stops sending before it is
     /// connected tells nobody.
     pub(crate) has_finished: bool,
-    /// Says whether the protocol is UDP-Lite, whose messages may have checksums of a part.
+    /// Says whether the protocol is UDP-Lite, whose checksums may cover a part of a message.
     pub(crate) is_lite: bool,
-    /// Says whether a `connect` that has not waited was told nothing yet of how that ended.
+    /// Says whether the program does not know yet how its `connect` without waiting ended.
     pub(crate) is_attempted: bool,
     /// Says whether the socket was connected, and `connect` has to be told so, even if the connection is over.
     pub(crate) was_connected: bool,

@@ -69,8 +69,8 @@ impl<R> Sockets<R> {
         Ok(())
     }
 
-    /// Connects a socket for a program that does not wait. If the connection is made or refused, it learns that later:
-    /// by an event, by `SO_ERROR`, or if it connects again.
+    /// Connects a socket for a program that does not wait. The program learns later whether the connection is made or
+    /// refused: by an event, by `SO_ERROR`, or by connecting again.
     ///
     /// # Errors
     /// - Those of [`Sockets::connect`].
@@ -93,7 +93,7 @@ impl<R> Sockets<R> {
         Err(Errno::EINPROGRESS.into())
     }
 
-    /// Returns how an attempt to connect has ended, of which a program has not learnt yet.
+    /// Returns the result of an attempt to connect that the program does not know yet.
     fn end_attempt(&mut self, index: u32) -> Result<(), Errno> {
         let socket = self.at_mut(index);
         if socket.state == State::Established {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use crate::address::{Address, UnixName};
-use crate::control::{Credentials, Way};
+use crate::control::{Credentials, Ipv6Header};
 use crate::numbers::message;
 use crate::parts::{self, Sink, Source};
 use crate::queue::{Origin, Queue};
@@ -21,8 +21,8 @@ pub struct Message<'a> {
     pub credentials: Credentials,
     /// Says whether the program has sent the credentials itself, so that they are told in any case.
     pub states_credentials: bool,
-    /// How a message of IPv6 goes, as far as the program says so.
-    pub way: Way,
+    /// IPv6 header fields that the program has set.
+    pub header: Ipv6Header,
     /// Flags of the call.
     pub flags: u32,
 }
@@ -60,8 +60,8 @@ pub struct Received<R> {
     pub sender: Sender,
     /// The sender's credentials, if the socket is told them.
     pub credentials: Option<Credentials>,
-    /// How a message of IPv6 has come, as far as the program wants to know it.
-    pub way: Way,
+    /// IPv6 header fields that the program wants to receive.
+    pub header: Ipv6Header,
     /// Rights, which the caller has now. None with `MSG_PEEK`: see [`Sockets::rights_ahead`].
     pub rights: Vec<R>,
     /// Says whether there were rights, also with `MSG_PEEK`.
@@ -75,13 +75,13 @@ impl<R> Received<R> {
     }
 
     pub(crate) const fn new(count: usize) -> Received<R> {
-        let way = Way::USUAL;
+        let header = Ipv6Header::DEFAULT;
         Received {
             count,
             flags: 0,
             sender: Sender::Unnamed,
             credentials: None,
-            way,
+            header,
             rights: Vec::new(),
             has_rights: false,
         }
@@ -203,8 +203,8 @@ impl<R> Sockets<R> {
         let mut received = Received::new(if flags & message::TRUNC != 0 { length } else { length.min(room) });
         received.flags = if length > room { message::TRUNC } else { 0 };
         received.credentials = socket.options.passes_credentials.then_some(segment.credentials);
-        if let Origin::Internet(SocketAddr::V6(_), way) = segment.origin {
-            received.way = socket.options.told_way(way);
+        if let Origin::Internet(SocketAddr::V6(_), header) = segment.origin {
+            received.header = socket.options.wanted_header(header);
         }
         received.has_rights = !segment.rights.is_empty();
         received.sender = self.sender(index);

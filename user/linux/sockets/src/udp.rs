@@ -92,7 +92,7 @@ impl<R> Sockets<R> {
             return Err(Errno::EPIPE);
         }
         let from = SocketAddr::new(source, own.internet.local.port());
-        let (way, protocol) = (own.options.way.or(message.way), own.protocol());
+        let (header, protocol) = (own.options.header.or(message.header), own.protocol());
         match self.find_receiver(protocol, from, to) {
             None => {
                 let own = self.at_mut(index);
@@ -102,7 +102,7 @@ impl<R> Sockets<R> {
                 }
             }
             // Messages for which there is no room are lost.
-            Some(receiver) => self.deliver(Origin::Internet(from, way), receiver, parts, length),
+            Some(receiver) => self.deliver(Origin::Internet(from, header), receiver, parts, length),
         }
         Ok(length)
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::net::{Shutdown, sockopt};
 use support::{Got, Place, ours, refused};
 use tench_linux_sockets::address::Address;
-use tench_linux_sockets::control::Way;
+use tench_linux_sockets::control::Ipv6Header;
 use tench_linux_sockets::numbers::{family, kind, level, message, option};
 use tench_linux_sockets::{Credentials, Errno, Limits, Message, Readiness, Refusal, SocketId, Sockets, Target};
 use tench_random::Random;
@@ -242,8 +242,13 @@ impl Both {
             Err(()) => return,
         };
         let (first, second) = bytes.split_at(length / 3);
-        let message =
-            Message { to: to_here, credentials: self.own, states_credentials: false, way: Way::USUAL, flags: 0 };
+        let message = Message {
+            to: to_here,
+            credentials: self.own,
+            states_credentials: false,
+            header: Ipv6Header::DEFAULT,
+            flags: 0,
+        };
         let here = self.here.send(*id, &[first, second], &message, &mut rights);
         assert!(rights.is_empty() || rights.len() == count);
         self.sent_rights += count - rights.len();

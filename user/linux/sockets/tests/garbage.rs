@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use tench_linux_sockets::control::Way;
+use tench_linux_sockets::control::Ipv6Header;
 use tench_linux_sockets::numbers::{family, kind, message};
 use tench_linux_sockets::{Credentials, Limits, Message, SentFile, SocketId, Sockets};
 use tench_random::Random;
 
 const CREDENTIALS: Credentials = Credentials { process: 1, user: 0, group: 0 };
 const PLAIN: Message<'static> =
-    Message { to: None, credentials: CREDENTIALS, states_credentials: false, way: Way::USUAL, flags: 0 };
+    Message { to: None, credentials: CREDENTIALS, states_credentials: false, header: Ipv6Header::DEFAULT, flags: 0 };
 const UNIX: u32 = family::UNIX as u32;
 /// The most files that there are at a time.
 const MOST: usize = 24;

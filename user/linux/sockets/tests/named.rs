@@ -10,13 +10,13 @@ use rustix::io::Result as Theirs;
 use rustix::net::{Shutdown, sockopt};
 use support::{Place, error, ours, refused};
 use tench_linux_sockets::address::{Address, UnixName};
-use tench_linux_sockets::control::Way;
+use tench_linux_sockets::control::Ipv6Header;
 use tench_linux_sockets::numbers::{family, kind, level, message, option, tcp};
 use tench_linux_sockets::{Credentials, Errno, Event, Limits, Message, Readiness, Refusal, SocketId, Sockets, Target};
 
 const CREDENTIALS: Credentials = Credentials { process: 7, user: 8, group: 9 };
 const PLAIN: Message<'static> =
-    Message { to: None, credentials: CREDENTIALS, states_credentials: false, way: Way::USUAL, flags: 0 };
+    Message { to: None, credentials: CREDENTIALS, states_credentials: false, header: Ipv6Header::DEFAULT, flags: 0 };
 
 type Here = Sockets<u64>;
 

@@ -59,7 +59,7 @@ enum Suite {
     Crate(crates::Suite),
     /// Tests of Go's own packages.
     Go(go::Suite),
-    /// A program of a registry's package.
+    /// A program from a package registry.
     Registered(registered::Suite),
 }
 

@@ -1,5 +1,5 @@
-//! Programs of registries of packages: one that its authors have compiled for Linux on this processor and put into a
-//! package of npm's or Python's. The registry's own client fetches the package.
+//! Programs from package registries (npm and PyPI), compiled by their authors for Linux on this processor. The
+//! registry's own client fetches the package.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::peer::apt::Missing;
 use crate::process;
 use crate::workspace;
 
-/// Folders of what is fetched and of what that has.
+/// Directories of the fetched package and of its unpacked files.
 const FETCHED: &str = "fetched";
 const UNPACKED: &str = "unpacked";
 
@@ -26,7 +26,7 @@ enum Registry {
     Pip,
 }
 
-/// A program of a package.
+/// The list's entry for a program in a package.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Suite {
@@ -36,15 +36,15 @@ pub(super) struct Suite {
     /// Name of the package.
     package: String,
     version: String,
-    /// Name of the package's file, as the client makes it, and its checksum.
+    /// Name of the package's file, as the client stores it, and its checksum.
     file: String,
     sha256: String,
-    /// Where the program is in that file.
+    /// Path of the program in that file.
     program: String,
 }
 
 impl Suite {
-    /// Returns why the list's entry makes no sense, if it does not.
+    /// Returns the entry's first mistake, if it has one.
     pub fn defect(&self) -> Option<String> {
         let Suite { name, registry, file, sha256, program, .. } = self;
         let kind = match registry {
@@ -61,7 +61,7 @@ impl Suite {
         }
     }
 
-    /// Returns the program, once it is made.
+    /// Returns the path that the program has once the package is unpacked.
     pub fn program(&self, own: &Path) -> PathBuf {
         own.join(UNPACKED).join(&self.program)
     }
@@ -69,7 +69,8 @@ impl Suite {
     /// Fetches the package and unpacks it.
     ///
     /// # Errors
-    /// [`Missing`], if the client or the package cannot be had; and a package that is not the one of the list.
+    /// - [`Missing`]: the client or the package is not available.
+    /// - The package's checksum is not the listed one, or the package lacks the program.
     pub fn make(&self, own: &Path) -> Result<()> {
         let (fetched, unpacked) = (own.join(FETCHED), own.join(UNPACKED));
         for directory in [&fetched, &unpacked] {
@@ -115,7 +116,7 @@ impl Suite {
         Ok(command)
     }
 
-    /// Fails if the content of the package's file is not what is listed.
+    /// Fails if the package's file does not have the listed checksum.
     fn check(&self, content: &[u8]) -> Result<()> {
         let sum: String = Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect();
         if sum == self.sha256 {
@@ -144,7 +145,7 @@ impl Suite {
     }
 }
 
-/// Returns the last platform that a wheel's name has.
+/// Returns the last platform tag in a wheel's name.
 fn platform(file: &str) -> &str {
     let name = file.trim_end_matches(".whl");
     let tag = name.rsplit('-').next().unwrap_or(name);

@@ -1,10 +1,11 @@
 /*
- * Memory that several processes share, and programs that are started with capabilities to it.
+ * Memory that several processes share, and starting programs with capabilities to it.
  *
- * A mutex, condition variable or semaphore in such memory is for the threads of all processes that share it, whatever its
- * attributes say: at most TENCH_SHARED_THREADS threads, counted from their first use until they end. The memory that a thread cannot
- * be admitted to lets its locks fail with EAGAIN. Of a process that is killed, the numbers of its threads stay in use. The process
- * that has made the memory must live as long as others begin to use it. Read-write locks and barriers cannot lie there.
+ * A mutex, condition variable or semaphore in such memory is shared by all processes that have the memory, whatever its
+ * attributes say. At most TENCH_SHARED_THREADS threads can use such objects in one memory at a time: each counts from its first
+ * use until it ends. Functions fail with EAGAIN in any further thread. The threads of a process that is killed count for ever.
+ * The process that made the memory must live until no thread begins to use it any more. Read-write locks and barriers cannot lie
+ * in such memory.
  */
 #ifndef TENCH_SHARED_H
 #define TENCH_SHARED_H
@@ -14,21 +15,26 @@
 
 #define TENCH_SHARED_THREADS 64
 
-/* Zeroed memory of at least this size, at most 512 MiB; null with EINVAL or ENOMEM. It stays until the process ends. */
+/* Returns zeroed memory of at least `size` bytes, at most 512 MiB; or null with EINVAL or ENOMEM. It stays until the process
+ * ends. */
 void *tench_shared_make(size_t size);
-/* The slots of the two capabilities by which others join: a frame's and an endpoint's. -1 with EINVAL if it is no such memory. */
+/* Stores the slots of the two capabilities with which others join: a frame's and an endpoint's. Returns 0, or -1 with EINVAL if
+ * this is no such memory. */
 int tench_shared_capabilities(const void *memory, uint32_t capabilities[2]);
-/* The memory of another process, by these capabilities; null with EINVAL if they are others, or with ENOMEM. */
+/* Returns the memory of another process, given these capabilities; or null with EINVAL if they are of another kind, or with
+ * ENOMEM. */
 void *tench_shared_join(uint32_t frame, uint32_t endpoint);
 
 /*
- * Starts a program of the boot archive with arguments after its name, of which the last is null (or none: null), and copies of the
- * capabilities in these slots. The process's number, or 0 with ENOENT, ENOMEM, EAGAIN, or EINVAL (a capability or the text).
+ * Starts a program of the boot archive with its arguments (after the program's name; ended by null; or null if there are none) and
+ * copies of the capabilities in these slots. Returns the process's number; or 0 with ENOENT, ENOMEM, EAGAIN, or with EINVAL if a
+ * capability or the text is invalid.
  */
 uint64_t tench_run(const char *program, char *const arguments[], const uint32_t *capabilities, unsigned count);
-/* Waits until a process has ended. Its exit code, or -1 if it was killed; `code` may be null. -1 with ESRCH if there is none. */
+/* Waits until a process has ended, and stores its exit code, or -1 if it was killed; `code` may be null. Returns 0, or -1 with
+ * ESRCH if there is no such process. */
 int tench_wait(uint64_t process, int *code);
-/* The slot of a capability that the program was given at its start, counted from 0; 0 if there were not so many. */
+/* Returns the slot of a capability that the program was given at its start, or 0 if it was given fewer. The first has index 0. */
 uint32_t tench_given(unsigned index);
 
 #endif

@@ -21,10 +21,10 @@ pub struct ThreadAttributes {
 pub const ERROR_CHECK: c_int = 1;
 /// A mutex that its owner can take again.
 pub const RECURSIVE: c_int = 2;
-/// Bit of a mutex that tells when its owner has died.
+/// Bit of a mutex that reports its owner's death.
 pub const ROBUST: c_int = 0x10;
-/// Bit of an object for the threads of several processes. It decides nothing: an object in memory that processes share
-/// is for all of them, and no other can be.
+/// Bit of an object that is to be shared by processes. Only stored: an object is shared if it lies in memory that
+/// processes share, and otherwise not.
 const SHARED: c_int = 0x20;
 
 /// Attributes of another object.
@@ -36,7 +36,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Sets or clears a bit, as a number says that must be 0 or 1.
+    /// Sets a bit to 0 or 1. Returns `EINVAL` for another number.
     fn set_bit(&mut self, bit: c_int, set: c_int) -> c_int {
         let good = (0..=1).contains(&set);
         if good {
@@ -92,7 +92,7 @@ lifetimes! {
     Attributes pthread_barrierattr_init pthread_barrierattr_destroy;
 }
 
-/// Functions that set and return a bit of the attributes.
+/// Defines functions that set and return a bit of the attributes.
 macro_rules! bits {
     ($($bit:ident $set:ident $get:ident $what:literal;)*) => { $(
         #[doc = concat!("Sets ", $what, ": 0 or 1.")]
@@ -121,12 +121,12 @@ macro_rules! bits {
 }
 
 bits! {
-    SHARED pthread_mutexattr_setpshared pthread_mutexattr_getpshared "whether a mutex is for several processes";
-    SHARED pthread_condattr_setpshared pthread_condattr_getpshared "whether a condition is for several processes";
-    ROBUST pthread_mutexattr_setrobust pthread_mutexattr_getrobust "whether a mutex tells when its owner has died";
+    SHARED pthread_mutexattr_setpshared pthread_mutexattr_getpshared "whether a mutex is shared by processes";
+    SHARED pthread_condattr_setpshared pthread_condattr_getpshared "whether a condition is shared by processes";
+    ROBUST pthread_mutexattr_setrobust pthread_mutexattr_getrobust "whether a mutex reports its owner's death";
 }
 
-/// Functions for the sharing of objects that are for the threads of one process only.
+/// Defines functions for the sharing of objects that processes cannot share.
 macro_rules! unshared {
     ($($set:ident)*) => { $(
         /// Sets the sharing, which must be 0: between the threads of the process.

@@ -33,8 +33,8 @@ impl Condition {
     }
 }
 
-/// Waits at a condition that is this process's or shared, as its mutex must be, at most until a deadline if there is
-/// one.
+/// Waits at a condition, at most until a deadline if there is one. Both objects must be this process's, or lie in the
+/// same shared memory.
 ///
 /// # Safety
 /// Both must point to valid objects.
@@ -58,7 +58,7 @@ unsafe fn wait(condition: *const Condition, mutex: *const Mutex, deadline: Optio
     }
 }
 
-/// Wakes threads that wait at a condition, all or the one that has waited longest.
+/// Wakes all threads that wait at a condition, or the one that has waited longest.
 ///
 /// # Safety
 /// `condition` must point to one.
@@ -113,8 +113,8 @@ unsafe extern "C" fn pthread_cond_destroy(condition: *const Condition) -> c_int 
     done_or(waiting == 0, EBUSY)
 }
 
-/// Releases the mutex, waits, and takes it again. Returns `EPERM` if the caller does not hold it, and `EINVAL` if it
-/// lies in other shared memory than the condition.
+/// Releases the mutex, waits, and takes it again. Returns `EPERM` if the caller does not hold it, and `EINVAL` unless
+/// both objects belong to this process or lie in the same shared memory.
 ///
 /// # Safety
 /// Both must point to valid objects.

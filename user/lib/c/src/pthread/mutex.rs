@@ -119,8 +119,8 @@ impl Mutex {
     }
 }
 
-/// Runs one of two functions on a mutex: `own` if it is this process's, and `shared`, also with the running thread and
-/// the number of locks that it holds, if it lies in memory that processes share.
+/// Runs `own` on a mutex of this process, or `shared` on one in memory that processes share, with the running thread
+/// as a member and the number of locks that it holds there.
 ///
 /// # Safety
 /// `mutex` must point to one.
@@ -149,7 +149,7 @@ unsafe fn lock(mutex: *const Mutex, deadline: Option<u64>) -> c_int {
     unsafe { on(mutex, |mutex| mutex.lock(deadline), |mutex, member, held| mutex.lock(member, held, deadline)) }
 }
 
-/// Makes a mutex. Returns `ENOTSUP` if it is to be robust and does not lie in memory that processes share.
+/// Makes a mutex. Returns `ENOTSUP` for a robust mutex outside memory that processes share.
 ///
 /// # Safety
 /// `mutex` must point to memory for one; `attributes` must be null or point to some.
@@ -186,9 +186,9 @@ unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut Mutex) -> c_int {
     if is_held { EBUSY } else { 0 }
 }
 
-/// Takes a mutex. Returns `EDEADLK` if it checks for errors and the caller holds it. Of one that processes share,
-/// `EOWNERDEAD`: its owner has died, and the caller holds it now; `ENOTRECOVERABLE`; `EAGAIN`: the thread cannot be one
-/// of those that use the memory.
+/// Takes a mutex. Returns `EDEADLK` if it checks for errors and the caller holds it. For a shared mutex, returns
+/// `EOWNERDEAD` if its owner has died and the caller holds it now, `ENOTRECOVERABLE` if its data were not made
+/// consistent after that, and `EAGAIN` if no further thread can use the memory.
 ///
 /// # Safety
 /// `mutex` must point to one.
@@ -222,8 +222,8 @@ unsafe extern "C" fn pthread_mutex_timedlock(mutex: *const Mutex, time: *const T
     }
 }
 
-/// Releases a mutex. Returns `EPERM` if it is not held or, unless it is a normal one of this process, the caller does
-/// not hold it.
+/// Releases a mutex. Returns `EPERM` if it is not held, or if the caller does not hold it, unless it is a normal one
+/// of this process.
 ///
 /// # Safety
 /// `mutex` must point to one.
@@ -233,8 +233,8 @@ unsafe extern "C" fn pthread_mutex_unlock(mutex: *const Mutex) -> c_int {
     unsafe { on(mutex, Mutex::unlock, |mutex, member, held| mutex.unlock(member, held)) }
 }
 
-/// Says that what a mutex protects is consistent, after its owner has died. Returns `EINVAL` if the caller was not told
-/// of that by `EOWNERDEAD`, or does not hold it any more.
+/// Records that the data that a mutex protects are consistent, after its owner has died. Returns `EINVAL` if the caller
+/// does not hold the mutex, or did not get it with `EOWNERDEAD`.
 ///
 /// # Safety
 /// `mutex` must point to one.

@@ -1,7 +1,7 @@
 //! Mutexes and condition variables in memory that processes share.
 //!
-//! All numbers here can be changed by the other processes, so none leads anywhere: a wrong one makes a lock useless and
-//! nothing else.
+//! The other processes can change all numbers here, so none is used as an address or an index: a wrong number makes a
+//! lock useless, and does no other harm.
 
 use core::cell::Cell;
 use core::ffi::c_int;
@@ -15,11 +15,11 @@ use crate::errno::{EAGAIN, EBUSY, EDEADLK, EINVAL, ENOTRECOVERABLE, EOWNERDEAD, 
 
 /// State of a mutex whose data are in order.
 const IN_ORDER: usize = 0;
-/// State after an owner's death, of which the thread that holds the mutex now was told.
+/// State after an owner's death, while the thread that got the mutex with `EOWNERDEAD` holds it.
 const OWNER_DIED: usize = 1;
-/// State once such a thread has released the mutex without making its data consistent: nobody can take it any more.
+/// State once that thread has released the mutex without making its data consistent: no thread can take it any more.
 const NOT_RECOVERABLE: usize = 2;
-/// State after the death of the owner of a mutex that is not robust: it stays held.
+/// State after the death of the owner of a mutex that is not robust: the mutex counts as held for ever.
 const STALLED: usize = 3;
 
 /// A mutex for the threads of several processes.
@@ -35,7 +35,7 @@ pub struct SharedMutex {
 
 const _: () = assert!(size_of::<SharedMutex>() <= size_of::<super::mutex::Mutex>());
 
-/// Waits until a deadline, or for ever.
+/// Waits for what never comes, until a deadline or for ever. Returns `ETIMEDOUT`.
 fn wait_in_vain(crowd: &impl Crowd, deadline: Option<u64>) -> c_int {
     while crowd.sleep(deadline) != Slept::TimedOut {}
     ETIMEDOUT
@@ -67,7 +67,7 @@ impl SharedMutex {
         self.lock.owner().is_some()
     }
 
-    /// Looks at the state once the lock is held; `held` counts the thread's locks.
+    /// Returns the result of an acquisition of the lock, which depends on the state. `held` counts the thread's locks.
     fn taken(
         &self,
         crowd: &impl Crowd<Word = AtomicUsize>,
@@ -89,7 +89,7 @@ impl SharedMutex {
         }
     }
 
-    /// Handles an acquisition by the owner.
+    /// Returns the result of an acquisition by the owner.
     fn again(&self) -> c_int {
         if self.is(RECURSIVE) {
             let one_more = |depth: usize| depth.checked_add(1);
@@ -138,7 +138,7 @@ impl SharedMutex {
         }
     }
 
-    /// Does what comes before a release: data that were not made consistent never are.
+    /// Prepares a release: data that were not made consistent before it stay so for ever.
     fn prepare_release(&self, held: &Cell<usize>) {
         if self.state.load(Relaxed) == OWNER_DIED {
             self.state.store(NOT_RECOVERABLE, Relaxed);
@@ -146,7 +146,7 @@ impl SharedMutex {
         held.set(held.get().saturating_sub(1));
     }
 
-    /// Records that what the mutex protects is consistent again.
+    /// Records that the data are consistent again. Returns `EINVAL` if the caller cannot say so.
     pub fn make_consistent(&self, crowd: &impl Crowd<Word = AtomicUsize>) -> c_int {
         let mine = self.is_mine(crowd);
         done_or(mine && self.state.compare_exchange(OWNER_DIED, IN_ORDER, Relaxed, Relaxed).is_ok(), EINVAL)
@@ -185,7 +185,7 @@ mod tests {
     use core::cell::RefCell;
     use tench::sync::shared::Table;
 
-    /// Members of whom one runs at a time, and some have ended. Nobody is woken while one sleeps.
+    /// Members, of which one runs at a time and some have ended. None is woken while another sleeps.
     struct Members {
         table: Table<AtomicUsize>,
         dead: RefCell<Vec<usize>>,
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_robust_mutex_passes_on_and_is_lost_unless_its_data_are_mended() {
+    fn a_robust_mutex_gets_a_new_owner_and_is_lost_unless_its_data_are_made_consistent() {
         let members = members();
         let (one, other, held) = (One(&members, 0), One(&members, 1), Cell::new(0));
         let robust = SharedMutex::new(RECURSIVE | ROBUST);
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!((robust.lock(&other, &held, None), held.get()), (EOWNERDEAD, 1));
         assert_eq!((robust.make_consistent(&other), robust.make_consistent(&other)), (0, EINVAL));
         assert_eq!((robust.unlock(&other, &held), robust.unlock(&other, &held), held.get()), (0, EPERM, 0));
-        // The next owner dies too, and the one after it does not mend what it protects.
+        // The next owner dies, too, and the one after it does not make the data consistent.
         let third = One(&members, 2);
         assert_eq!(robust.lock(&third, &held, None), 0);
         members.dead.borrow_mut().push(2);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn another_mutex_of_a_dead_owner_stays_held() {
+    fn a_mutex_that_is_not_robust_stays_held_after_its_owner_has_died() {
         let members = members();
         let (one, other, held) = (One(&members, 0), One(&members, 1), Cell::new(0));
         let stalled = SharedMutex::new(0);
@@ -273,7 +273,7 @@ mod tests {
         members.dead.borrow_mut().push(0);
         held.set(0);
         assert_eq!((stalled.try_lock(&other, &held), stalled.lock(&other, &held, Some(0))), (EBUSY, ETIMEDOUT));
-        // Whoever notices the death finds the mutex, which is not that one's either.
+        // The member that notices the death takes the lock, but does not get the mutex either.
         stalled.state.store(STALLED, Relaxed);
         assert_eq!(stalled.lock.take_over(&other), Ok(Taken::OwnerDied));
         stalled.lock.unlock(&other).unwrap();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_gives_a_mutex_up_altogether() {
+    fn a_wait_releases_a_recursive_mutex_completely() {
         let members = members();
         let (one, held, condition) = (One(&members, 0), Cell::new(0), SharedCondition::new());
         let recursive = SharedMutex::new(RECURSIVE);

@@ -71,14 +71,14 @@ impl<H: Hardware> Space<H> {
         self.residents_in(memory, start..area.end, start, area)
     }
 
-    /// Returns the page at an address, if an area has one there.
+    /// Returns the resident page at an address, if there is one.
     pub fn page_of(&self, memory: &Memory<H>, address: u64) -> Option<Resident> {
         let (start, area) = self.areas.at(address)?;
         let page = address / PAGE_SIZE * PAGE_SIZE;
         self.residents_in(memory, page..page + PAGE_SIZE, start, area).next()
     }
 
-    /// Returns the pages in a range of an area that begins at `start`.
+    /// Returns the resident pages in a range of the area that begins at `start`.
     fn residents_in(
         &self,
         memory: &Memory<H>,

@@ -1,4 +1,4 @@
-//! The call that adjusts the clock with the date, as programs do that follow another clock.
+//! The calls that adjust the real-time clock, made by programs that follow another clock.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use super::time::REALTIME;
 use crate::Machine;
 use crate::caller::{Caller, Result};
 
-/// Bits of `modes`: facts that are to be changed.
+/// Bits of `modes`: the facts to be changed.
 mod change {
     pub const OFFSET: u32 = 1;
     pub const FREQUENCY: u32 = 2;
@@ -23,27 +23,28 @@ mod change {
     pub const MICROSECONDS: u32 = 0x1000;
     pub const NANOSECONDS: u32 = 0x2000;
     pub const TICK: u32 = 0x4000;
-    /// The call is `adjtime`: `NANOSECONDS` means then that nothing is changed.
+    /// The call is `adjtime`. `NANOSECONDS` then means that nothing is changed.
     pub const ONCE: u32 = 0x8000;
 }
 
-/// The clock follows no other.
+/// Bit of the status: the clock follows no other clock.
 const UNSYNCHRONISED: u32 = 0x40;
-/// Offsets and times are in nanoseconds.
+/// Bit of the status: offsets and times are in nanoseconds.
 const NANO: u32 = 0x2000;
 /// Bits of the status that programs cannot set.
 const READ_ONLY: u32 = 0xff00;
-/// The error of a clock that follows no other, in microseconds, and of a clock that has an error, as a result.
+/// The error of a clock that follows no other, in microseconds.
 const UNKNOWN_ERROR: u64 = 16_000_000;
+/// The call's result if the clock follows no other (`TIME_ERROR`).
 const HAS_ERROR: u64 = 5;
 /// The largest offset in nanoseconds, the largest frequency and the largest constant.
 const MAX_OFFSET: i64 = 500_000_000;
 const MAX_FREQUENCY: i64 = 500 << 16;
 const MAX_CONSTANT: i64 = 10;
-/// The largest frequency that is taken for a mistake if it is exceeded.
+/// A frequency beyond this is refused; one beyond [`MAX_FREQUENCY`] is reduced to that.
 const POSSIBLE_FREQUENCY: u64 = i64::MAX.unsigned_abs() / (1000 << 16);
 
-/// Facts that programs have told of the clock.
+/// Facts about the real-time clock that programs have set.
 #[derive(Clone, Copy, Debug)]
 pub struct Adjustment {
     status: u32,
@@ -70,7 +71,7 @@ impl Default for Adjustment {
 }
 
 impl Adjustment {
-    /// Takes over what a record says, but for the time.
+    /// Takes the facts that `modes` names from a record, except the time.
     fn change(&mut self, modes: u32, record: &[u8]) {
         let signed = |offset| u64_at(record, offset).cast_signed();
         if modes & change::STATUS != 0 {
@@ -103,7 +104,7 @@ impl Adjustment {
         }
     }
 
-    /// Writes all of it, and the time, into a record.
+    /// Writes the facts and the time into a record.
     fn write(&self, record: &mut [u8; timex::SIZE], now: Duration) {
         let parts = if self.status & NANO != 0 { now.subsec_nanos() } else { now.subsec_micros() };
         let words = [
@@ -121,15 +122,15 @@ impl Adjustment {
             record[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
         }
         record[timex::STATUS..timex::STATUS + 4].copy_from_slice(&self.status.to_le_bytes());
-        // Nothing measures a signal once a second.
+        // The fields about a pulse per second are 0: nothing measures one.
         record[timex::SIGNAL..timex::TAI].fill(0);
         record[timex::TAI..timex::TAI + 4].copy_from_slice(&self.tai.to_le_bytes());
     }
 }
 
 impl<M: Machine> Caller<'_, M> {
-    /// Reads and changes how the clock with the date is adjusted. Returns whether it has an error. Whoever moves the
-    /// clock moves it at once; its rate stays.
+    /// Reads and changes the real-time clock's adjustment. Returns whether the clock has an error. An adjustment moves
+    /// the clock at once, where Linux changes its rate.
     pub fn clock_adjtime(&mut self, clock: u64, place: u64) -> Result {
         let mut record: [u8; timex::SIZE] = self.read_record(place)?;
         if clock as u32 != REALTIME {
@@ -146,7 +147,7 @@ impl<M: Machine> Caller<'_, M> {
         } else {
             self.adjust(modes, &record, offset)?;
         }
-        // What had been asked for has been done.
+        // No offset remains, since the clock was moved at once.
         record[timex::OFFSET..timex::OFFSET + 8].fill(0);
         let adjustment = self.system.adjustment;
         adjustment.write(&mut record, self.system.date());
@@ -154,7 +155,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(if adjustment.status & UNSYNCHRONISED != 0 { HAS_ERROR } else { 0 })
     }
 
-    /// Refuses what cannot be, and what others may not.
+    /// Fails with `EINVAL` if the adjustment is impossible, and with `EPERM` if the caller may not make it.
     fn check_adjustment(&self, modes: u32, record: &[u8]) -> Result<()> {
         let may = self.identity().has(capability::SYS_TIME);
         if modes & change::ONCE != 0 {
@@ -180,7 +181,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(())
     }
 
-    /// Changes what `modes` says.
+    /// Makes an adjustment that was checked.
     fn adjust(&mut self, modes: u32, record: &[u8], offset: i64) -> Result<()> {
         if modes & change::TIME != 0 {
             let (seconds, parts) = (u64_at(record, timex::SECONDS).cast_signed(), u64_at(record, timex::PARTS));
@@ -202,7 +203,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(())
     }
 
-    /// Moves the clock with the date.
+    /// Moves the real-time clock.
     fn move_date(&mut self, by: Duration, is_back: bool) -> Result<()> {
         if by.is_zero() {
             return Ok(());

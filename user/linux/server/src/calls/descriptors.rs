@@ -199,7 +199,7 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Lets a range of a file be where it stays, as all that is written is at once.
+    /// Checks its arguments and does nothing else: no file has anything that is not written out.
     pub fn sync_file_range(&mut self, number: u64, offset: u64, length: u64, flags: u64) -> Result {
         const KNOWN: u32 = 7;
         let description = self.descriptor(number)?;
@@ -266,7 +266,7 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Sets the size of a pipe. Who waits for room may have some now.
+    /// Sets the capacity of a pipe, and wakes its writers, for which there may be room now. Returns the capacity.
     fn resize_pipe(&mut self, node: NodeId, wanted: u64) -> Result {
         let pipe = self.system.tree.pipe_mut(node).ok_or(Errno::EBADF)?;
         let capacity = pipe.resize(wanted as u32 as usize)?;

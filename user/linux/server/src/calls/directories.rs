@@ -71,7 +71,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(0)
     }
 
-    /// Changes the directory from which paths that begin with a slash lead. The working directory stays.
+    /// Changes the root directory, at which paths that begin with a slash start. The working directory stays.
     pub fn chroot(&mut self, path: u64) -> Result {
         let node = self.find(AT_FDCWD as u64, path, Last::Follow)?;
         if !self.system.tree.node(node).is_directory() {
@@ -106,7 +106,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(path.len() as u64)
     }
 
-    /// Returns a path as the process sees it, whose root is not that of all files. Linux marks what lies elsewhere.
+    /// Returns a path relative to the process's root. As on Linux, a path outside it begins with `(unreachable)`.
     fn below_root(&self, path: Vec<u8>) -> Vec<u8> {
         let root = self.process.root;
         let above =

@@ -1,4 +1,4 @@
-//! Ways in which calls come beside exceptions: for programs that know that they run on Tench.
+//! Ways of making calls besides exceptions, for programs that know that they run on Tench.
 
 use alloc::boxed::Box;
 
@@ -9,10 +9,10 @@ use crate::Machine;
 use crate::caller::{Caller, Entering, Outcome, Result};
 use crate::thread::Entrance;
 
-/// Operation of `prctl` that Linux does not have, and refuses with `EINVAL`: how the thread's calls come.
+/// Operation of `prctl` that sets how the thread makes calls. Linux does not have it, and refuses it with `EINVAL`.
 pub(super) const SET_ENTRANCE: u64 = 0x5465_6e63;
 
-/// The operation's arguments, as in [`Entrance`].
+/// The operation's arguments, one for each [`Entrance`].
 const EXCEPTIONS: u64 = 0;
 const MESSAGES: u64 = 1;
 const UPCALLS: u64 = 2;
@@ -20,8 +20,8 @@ const UPCALLS: u64 = 2;
 const PAGE: u64 = 4096;
 
 impl<M: Machine> Caller<'_, M> {
-    /// Sets how the thread's calls come. Returns the address of the capability to send them, and for upcalls that of a
-    /// page in which the handler at `entry` finds the interrupted registers.
+    /// Sets how the thread makes calls. Returns 0 for exceptions, the address of the capability for messages, and for
+    /// upcalls the address of the page in which the handler at `entry` finds the interrupted registers.
     pub(super) fn set_entrance(&mut self, way: u64, entry: u64) -> Outcome {
         let entrance = match way {
             EXCEPTIONS => Ok(Entering { entrance: Entrance::Exceptions, buffer: None }),
@@ -35,7 +35,7 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Maps a page for upcalls, which stays as long as the thread, whatever the program does with its mapping.
+    /// Maps a page for upcalls. The page lives as long as the thread, even if the program unmaps it.
     fn map_buffer(&mut self, entry: u64) -> Result<Entering> {
         let memory = &mut self.system.memory;
         let object = memory.objects.make(PAGE, &[]);

@@ -1,4 +1,4 @@
-//! Calls about filters of calls, and what they decide.
+//! The calls that set filters of system calls, and the actions for which filters ask.
 
 use alloc::sync::Arc;
 
@@ -13,15 +13,15 @@ use crate::filters::{ARCHITECTURE, Filter, INSTRUCTION, MOST, RECORD, action};
 use crate::signals::{Action, Cause, Info, number};
 use crate::thread::Filtering;
 
-/// How calls are filtered, as `prctl` names it.
+/// Modes of filtering, as `prctl` names them.
 const STRICT: u64 = 1;
 const FILTER: u64 = 2;
-/// Flags of a new filter: it is for all threads, what it refuses is noted, and two that change nothing here.
+/// Flags of a new filter: one that sets it for all threads, and all that are known. The others change nothing here.
 const ALL_THREADS: u32 = 1;
 const KNOWN: u32 = 1 | 2 | 4 | 16;
 
 impl<M: Machine> Caller<'_, M> {
-    /// Filters the caller's calls from now on, or tells what filters can do.
+    /// Sets a filter of the caller's calls, or reports what filters can do.
     pub fn seccomp(&mut self, operation: u64, flags: u64, argument: u64) -> Result {
         let flags = flags as u32;
         match operation as u32 {
@@ -41,7 +41,7 @@ impl<M: Machine> Caller<'_, M> {
                 if ALL.contains(&asked) { Ok(0) } else { Err(Errno::EOPNOTSUPP) }
             }
             3 if flags == 0 => {
-                // Sizes of records with which Linux asks others to decide.
+                // Sizes of the records by which Linux lets another process decide.
                 let sizes = [80_u16, 24, RECORD as u16].map(u16::to_le_bytes).concat();
                 self.write(argument, &sizes).map(|()| 0)
             }
@@ -49,7 +49,7 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Filters the caller's calls from now on, by `prctl`.
+    /// Sets a filter of the caller's calls, as `prctl` does.
     pub(super) fn set_filtering(&mut self, mode: u64, argument: u64) -> Result {
         match mode {
             STRICT => self.be_strict(),
@@ -58,7 +58,7 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Returns how the caller's calls are filtered, as `prctl` does.
+    /// Returns the mode of filtering, as `prctl` names it.
     pub(super) fn filtering(&self) -> u64 {
         match self.process.thread().filtering {
             Filtering::None => 0,
@@ -67,7 +67,7 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Leaves the caller four calls.
+    /// Allows the caller only four calls from now on.
     fn be_strict(&mut self) -> Result {
         let thread = self.process.thread_mut();
         if let Filtering::By(_) = thread.filtering {
@@ -117,7 +117,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(0)
     }
 
-    /// Returns a thread whose filters are not among those of a new one.
+    /// Returns a thread that is in strict mode or whose last filter does not precede the new one.
     fn thread_with_other_filters(&self, filter: &Filter) -> Option<u32> {
         let differs = |filtering: &Filtering| match filtering {
             Filtering::None => false,
@@ -127,7 +127,7 @@ impl<M: Machine> Caller<'_, M> {
         self.process.threads.iter().find(|thread| differs(&thread.filtering)).map(|thread| thread.id)
     }
 
-    /// Returns what becomes of a call that a filter does not let pass. One that has waited had passed.
+    /// Returns the outcome of a call that a filter does not allow. A call that has waited was allowed already.
     pub(crate) fn filter(&mut self, number: u64, arguments: &[u64; 6]) -> Option<Outcome> {
         if self.waiting().is_some() {
             return None;
@@ -142,7 +142,7 @@ impl<M: Machine> Caller<'_, M> {
             }
             Filtering::By(filter) => filter.clone(),
         };
-        // Where a call comes from that the program has sent cannot be seen.
+        // The program counter of a call that was sent is out of reach.
         let hardware = &mut self.system.memory.hardware;
         let instruction = if thread.sends { 0 } else { hardware.registers(&thread.machine).pc };
         let mut record = [0; RECORD];
@@ -165,26 +165,26 @@ impl<M: Machine> Caller<'_, M> {
                 const HIGHEST: u32 = 4095;
                 Some(Outcome::Return(u64::from(data.min(HIGHEST)).wrapping_neg()))
             }
-            // Nobody traces.
+            // There is no tracer, since there is no `ptrace`.
             action::TRACE => Some(Err(Errno::ENOSYS).into()),
             action::TRAP => {
                 self.process.force(Info { signal: number::SYS, code: 1, cause });
                 Some(Outcome::Resume)
             }
             action::KILL_THREAD if self.process.living() > 1 => Some(Outcome::EndThread(number::SYS as u8)),
-            // As does all that is unknown.
+            // Unknown actions kill the process, too.
             _ => Some(self.kill_by_filter(number::SYS, Some(cause))),
         }
     }
 
-    /// Notes a call in the log.
+    /// Writes a call to the log.
     fn note(&mut self, number: u64) {
         let now = self.system.memory.hardware.monotonic();
         let line = alloc::format!("seccomp: pid={} syscall={number}", self.process.id);
         self.system.log.add(now, &line);
     }
 
-    /// Ends the process by a signal, whatever it does with that.
+    /// Ends the process by a signal, even if the process handles, ignores or blocks that signal.
     fn kill_by_filter(&mut self, signal: u32, cause: Option<Cause>) -> Outcome {
         self.process.set_action(signal, Action::DEFAULT);
         self.process.force(Info { signal, code: 1, cause: cause.unwrap_or(Cause::None) });

@@ -17,7 +17,7 @@ pub(crate) const fn system_name() -> [&'static str; 4] {
     ["Linux", "6.1.0", "#1 SMP Tench", "aarch64"]
 }
 
-/// The places of names in [`System::names`](crate::System).
+/// Indexes into [`System::names`](crate::System).
 pub(crate) const HOST: usize = 0;
 pub(crate) const DOMAIN: usize = 1;
 
@@ -83,7 +83,7 @@ impl<M: Machine> Caller<'_, M> {
         self.write(into, &record).map(|()| 0)
     }
 
-    /// Sets the name of the machine, or of its domain.
+    /// Sets the host name or the domain name.
     pub fn set_name(&mut self, which: usize, from: u64, length: u64) -> Result {
         if !self.identity().has(capability::SYS_ADMIN) {
             return Err(Errno::EPERM);

@@ -1,4 +1,4 @@
-//! Calls about the whole instance: its log, and its end.
+//! Calls about the whole instance: reading its log, and ending it.
 
 use tench_linux_calls::numbers::capability;
 use tench_linux_files::Errno;
@@ -26,7 +26,7 @@ mod action {
     pub const SIZE: i32 = 10;
 }
 
-/// Numbers that say that a reboot is meant.
+/// Numbers without which `reboot` is refused.
 const MAGIC: u32 = 0xfee1_dead;
 const MAGIC_TOO: [u32; 4] = [672_274_793, 85_072_278, 369_367_448, 537_993_216];
 
@@ -34,7 +34,7 @@ impl<M: Machine> Caller<'_, M> {
     /// Reads the log of the instance, or controls it.
     pub fn syslog(&mut self, what: u64, into: u64, length: u64) -> Result {
         let (what, length) = ((what as u32).cast_signed(), (length as u32).cast_signed());
-        // As with Linux where `dmesg_restrict` is set, which Debian's kernel does.
+        // As on Linux with `dmesg_restrict`, which Debian's kernel sets.
         if !self.identity().has(capability::SYSLOG) && !self.identity().has(capability::SYS_ADMIN) {
             return Err(Errno::EPERM);
         }
@@ -72,7 +72,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(bytes.len() as u64)
     }
 
-    /// Ends the instance, however that is asked for: as a power-off, a halt or a restart.
+    /// Ends the instance, whether the command is to power off, to halt or to restart.
     pub fn reboot(&mut self, magic: [u64; 2], command: u64) -> Result {
         const RESTART: u32 = 0x0123_4567;
         const HALT: u32 = 0xcdef_0123;
@@ -87,7 +87,7 @@ impl<M: Machine> Caller<'_, M> {
         }
         match command as u32 {
             RESTART | HALT | POWER_OFF => {
-                // With the first process, all others end.
+                // All other processes end with the first one.
                 let info = Info::from_process(number::KILL, self.process.id, self.identity().user.real);
                 match self.others.get(FIRST) {
                     Some(first) => self.system.send(first, info),

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use tench_linux_calls::numbers::{capability, open};
 use tench_linux_calls::records::{msghdr, u32_at, u64_at};
 use tench_linux_files::Errno;
-use tench_linux_sockets::control::{self, Way, Writer};
+use tench_linux_sockets::control::{self, Ipv6Header, Writer};
 use tench_linux_sockets::numbers::{family, kind, message};
 use tench_linux_sockets::{Credentials, Message, Received};
 
@@ -31,7 +31,7 @@ const MAX_CONTROL: u64 = 20 << 10;
 struct Outgoing {
     to: Option<Named>,
     credentials: Option<Credentials>,
-    way: Way,
+    version_6: Ipv6Header,
     rights: Vec<DescriptionId>,
     flags: u32,
 }
@@ -118,7 +118,7 @@ impl<M: Machine> Caller<'_, M> {
             to: outgoing.to.as_ref().map(Named::target),
             credentials,
             states_credentials: outgoing.credentials.is_some(),
-            way: outgoing.way,
+            header: outgoing.version_6,
             flags: outgoing.flags,
         };
         // One call may send many messages.
@@ -306,7 +306,7 @@ impl<M: Machine> Caller<'_, M> {
         }
         let records = self.read(address, length as usize)?;
         if socket.family == family::INET6 && socket.kind == kind::DGRAM {
-            outgoing.way = Way::parse(&records)?;
+            outgoing.version_6 = Ipv6Header::parse(&records)?;
         }
         let sent = control::parse(&records)?;
         if let Some(credentials) = sent.credentials {
@@ -369,7 +369,7 @@ impl<M: Machine> Caller<'_, M> {
         if let Some(credentials) = received.credentials {
             writer.credentials(credentials);
         }
-        writer.way(received.way);
+        writer.header(received.header);
         if !received.rights.is_empty() {
             let fitting = writer.room_for_descriptors(received.rights.len());
             let mut numbers = Vec::new();

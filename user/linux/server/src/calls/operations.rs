@@ -1,5 +1,5 @@
-//! Linux's own asynchronous I/O. Operations are done when they are submitted, as Linux does those with files in memory;
-//! their results are read later.
+//! Linux's asynchronous I/O (`io_submit`). Each operation is done when it is submitted, as on Linux for files in
+//! memory; its result is read later.
 
 use core::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::operations::{Context, MOST, RESULT};
 use crate::specials::Special;
 use crate::waiting::{Interruption, Key};
 
-/// The most operations that any context is made for.
+/// The most operations for which a context can be made.
 const MOST_WANTED: u64 = 0x1000_0000 / RESULT as u64;
 
 /// Kinds of operations.
@@ -28,10 +28,10 @@ mod kind {
     pub const WRITE_VECTORS: u16 = 8;
 }
 
-/// An operation, as a program submits it.
+/// An operation that a program submits.
 struct Operation {
     record: [u8; iocb::SIZE],
-    /// Where the program has it.
+    /// Address of the record in the program's memory.
     address: u64,
 }
 
@@ -44,7 +44,7 @@ impl Operation {
         u32_at(&self.record, iocb::DESCRIPTOR).into()
     }
 
-    /// Returns the eventfd that is to count it, if one is.
+    /// Returns the file descriptor of the eventfd to which the end of this operation is added, if there is one.
     fn counter(&self) -> Option<u64> {
         const COUNTED: u32 = 1;
         let flags = u32_at(&self.record, iocb::FLAGS);
@@ -53,7 +53,7 @@ impl Operation {
 }
 
 impl<M: Machine> Caller<'_, M> {
-    /// Makes a context for operations, and writes its name.
+    /// Makes a context, and stores its name at `into`.
     pub fn io_setup(&mut self, wanted: u64, into: u64) -> Result {
         let wanted = wanted as u32;
         let before: [u8; 8] = self.read_record(into)?;
@@ -76,15 +76,15 @@ impl<M: Machine> Caller<'_, M> {
         Ok(0)
     }
 
-    /// Returns how many operations all contexts were made for.
+    /// Returns the number of operations for which all contexts of the instance were made.
     pub(crate) fn operations_wanted(&self) -> u64 {
         self.system.spaces.iter().map(|used| used.operations.wanted()).sum()
     }
 
-    /// Ends a context with its results.
+    /// Removes a context, with the results in it.
     pub fn io_destroy(&mut self, name: u64) -> Result {
         let context = self.system.spaces.get(self.process.space).operations.remove(name).ok_or(Errno::EINVAL)?;
-        // The program may have unmapped it.
+        // The program may have unmapped the ring already.
         let _ = self.munmap(name, context.length);
         self.system.waiters.wake(Key::Operations(name));
         Ok(0)
@@ -94,12 +94,12 @@ impl<M: Machine> Caller<'_, M> {
         self.system.spaces.get(self.process.space).operations.get(name).ok_or(Errno::EINVAL)
     }
 
-    /// Does operations one after another. Returns how many were taken.
+    /// Does operations one after another. Returns how many were accepted.
     pub fn io_submit(&mut self, name: u64, count: u64, operations: u64) -> Result {
         let count = count.cast_signed();
         self.context(name)?;
         let count = u64::try_from(count).map_err(|_| Errno::EINVAL)?;
-        // Linux takes no more at once than the context has places.
+        // Linux accepts no more operations in one call than the context has room for results.
         let count = count.min(self.context(name)?.room as u64);
         let mut index = self.waiting().map_or(0, |waiting| waiting.messages);
         while index < count {
@@ -118,7 +118,7 @@ impl<M: Machine> Caller<'_, M> {
         Ok(index)
     }
 
-    /// Does the operation to which a pointer leads.
+    /// Does the operation to which the pointer at this address leads.
     fn submit(&mut self, name: u64, pointer: u64) -> Result<()> {
         let address = u64::from_le_bytes(self.read_record(pointer)?);
         let operation = Operation { record: self.read_record(address)?, address };
@@ -138,7 +138,7 @@ impl<M: Machine> Caller<'_, M> {
         self.write(address.wrapping_add(iocb::KEY as u64), &[0; 4])?;
         let result = match u16_at(&operation.record, iocb::KIND) {
             kind::READ | kind::WRITE | kind::READ_VECTORS | kind::WRITE_VECTORS => self.transfer(&operation)?,
-            kind::SYNC | kind::SYNC_DATA => self.keep(&operation)?,
+            kind::SYNC | kind::SYNC_DATA => self.write_out(&operation)?,
             _ => return Err(Errno::EINVAL),
         };
         self.finish(name, &operation, result)?;
@@ -148,8 +148,8 @@ impl<M: Machine> Caller<'_, M> {
         Ok(())
     }
 
-    /// Reads or writes. Returns how many bytes, or the error of that. What is wrong with the operation itself is an
-    /// error of submitting it.
+    /// Reads or writes. Returns the operation's result: a number of bytes, or a negative error number. Fails if the
+    /// operation is malformed, which is an error of the submission.
     fn transfer(&mut self, operation: &Operation) -> Result<i64> {
         let descriptor = operation.descriptor();
         let description = self.descriptor(descriptor)?;
@@ -188,11 +188,11 @@ impl<M: Machine> Caller<'_, M> {
         if matches!(result, Ok(1..)) && self.system.is_watching() {
             self.observe_transfer(descriptor, if writes { watch::MODIFY } else { watch::ACCESS });
         }
-        answer(result)
+        result_of(result)
     }
 
-    /// Lets what was written stay, as everything does at once.
-    fn keep(&mut self, operation: &Operation) -> Result<i64> {
+    /// Writes a file out, as `fsync` does.
+    fn write_out(&mut self, operation: &Operation) -> Result<i64> {
         let rest = [iocb::BUFFER, iocb::LENGTH, iocb::OFFSET].map(|offset| operation.word(offset));
         if rest != [0; 3] || u32_at(&operation.record, iocb::READ_WRITE_FLAGS) != 0 {
             return Err(Errno::EINVAL);
@@ -206,13 +206,13 @@ impl<M: Machine> Caller<'_, M> {
         record[..8].copy_from_slice(&operation.record[..8]);
         record[8..16].copy_from_slice(&operation.address.to_le_bytes());
         record[16..24].copy_from_slice(&result.to_le_bytes());
-        // Another thread may have ended the context while this one waited.
+        // Another thread may have removed the context while this one waited.
         self.context(name)?.results.push_back(record);
         self.system.waiters.wake(Key::Operations(name));
         Ok(())
     }
 
-    /// Checks that a descriptor is that of an eventfd.
+    /// Fails with `EINVAL` unless a file descriptor is that of an eventfd.
     fn check_counter(&mut self, descriptor: u64) -> Result<()> {
         let number = self.special(descriptor)?;
         match self.system.specials.get(number) {
@@ -221,26 +221,26 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Counts an operation that is over.
+    /// Adds one to an eventfd.
     fn count(&mut self, descriptor: u64) {
         let Ok(description) = self.descriptor(descriptor) else { return };
         let node = self.system.descriptions.get(description).node;
         if let Kind::Special(number) = self.system.tree.node(node).kind
             && let Special::Counter(counter) = self.system.specials.get(number)
         {
-            // As Linux: what is full stays so.
+            // As on Linux, a counter that is full stays as it is.
             counter.add(1);
             self.system.waiters.wake(Key::Readable(node));
         }
     }
 
-    /// Reads results; waits until there are so many, at the longest for a time.
+    /// Takes at most `most` results; waits for `least` of them, at most for a time.
     pub fn io_getevents(&mut self, name: u64, least: u64, most: u64, into: u64, time: u64) -> Result {
         let deadline = self.read_lenient_deadline(time)?;
         self.read_results(name, [least, most], into, deadline)
     }
 
-    /// As [`io_getevents`](Self::io_getevents), with other signals blocked meanwhile.
+    /// Does what [`io_getevents`](Self::io_getevents) does, with another signal mask meanwhile.
     pub fn io_pgetevents(&mut self, name: u64, [least, most]: [u64; 2], into: u64, time: u64, mask: u64) -> Result {
         let deadline = self.read_lenient_deadline(time)?;
         if mask != 0 {
@@ -254,7 +254,7 @@ impl<M: Machine> Caller<'_, M> {
         result
     }
 
-    /// Returns until when a call waits. Linux takes any time here; one that is less than nothing has no end.
+    /// Returns the deadline of a wait, if it has one. Linux accepts any time here; a negative one has no end.
     fn read_lenient_deadline(&mut self, time: u64) -> Result<Option<Duration>> {
         if self.waiting().is_some() {
             return Ok(self.deadline());
@@ -299,7 +299,7 @@ impl<M: Machine> Caller<'_, M> {
         Err(result)
     }
 
-    /// Takes an operation back. None is under way: they are done when they are submitted.
+    /// Fails with `EINVAL` for every operation: each was done when it was submitted, and none is left to cancel.
     pub fn io_cancel(&mut self, name: u64, operation: u64) -> Result {
         let _key: [u8; 4] = self.read_record(operation.wrapping_add(iocb::KEY as u64))?;
         self.context(name)?;
@@ -307,8 +307,8 @@ impl<M: Machine> Caller<'_, M> {
     }
 }
 
-/// Returns the result of an operation that was tried, unless it waits.
-fn answer(result: Result) -> Result<i64> {
+/// Returns the call's result as that of an operation. Fails only if the call waits.
+fn result_of(result: Result) -> Result<i64> {
     match result {
         Err(WAITS) => Err(WAITS),
         Err(error) => Ok((-error.into_raw()).into()),

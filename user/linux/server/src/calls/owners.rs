@@ -118,11 +118,11 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Lets the process learn by signals of some changes in an open directory, once or each time; of none if none is
-    /// given. The file's owner, or else the process, gets them.
+    /// Has signals sent when an open directory changes: at the first of the given events, or at each. No events end
+    /// that. The signals go to the open file's owner, which becomes the process if there is none.
     pub(super) fn notify(&mut self, description: DescriptionId, number: u64, flags: u32) -> Result {
         let process = self.process.id;
-        // As on Linux, unknown events can be wanted, but do not happen.
+        // As on Linux, unknown events are accepted, but never happen.
         if flags & !notices::MULTISHOT == 0 {
             self.system.notices.end(description, Some(process));
             return Ok(0);

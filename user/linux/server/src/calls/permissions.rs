@@ -40,7 +40,7 @@ impl<M: Machine> Caller<'_, M> {
         &self.process.thread().identity
     }
 
-    /// Gives the thread another identity. With another user, it learns no more of its parent's end.
+    /// Gives the thread another identity. If its user changes, the signal for its parent's end is forgotten.
     pub(crate) fn become_other(&mut self, new: Identity) {
         let is_another = new.is_another_than(self.identity());
         if is_another {

@@ -156,7 +156,7 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Reads or sets modes by the short record of old programs.
+    /// Reads or sets the modes as the short record of old programs.
     fn control_short_modes(&mut self, id: TerminalId, command: u32, argument: u64) -> Result {
         let modes = |caller: &mut Self| {
             caller.system.terminals.terminal(id).map(|terminal| terminal.discipline.modes().to_record())
@@ -171,7 +171,7 @@ impl<M: Machine> Caller<'_, M> {
         self.set_modes(id, command == command::CSETAF, &record)
     }
 
-    /// Reads or sets which modes are locked.
+    /// Reads or sets the record of locked modes.
     fn control_locked_modes(&mut self, id: TerminalId, command: u32, argument: u64) -> Result {
         if command == command::GLCKTRMIOS {
             let record = self.system.terminals.terminal(id)?.locked_modes;

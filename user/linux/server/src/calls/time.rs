@@ -67,13 +67,13 @@ impl<M: Machine> Caller<'_, M> {
         self.set_date(time).map(|()| 0)
     }
 
-    /// Returns the date at the machine's start if it is a time now. As Linux, this lets no date be before that start by
-    /// the machine's own count.
+    /// Returns the date of the machine's start if `time` is the present date. As on Linux, a date less than the time
+    /// since the start is refused.
     fn check_date(&self, time: Duration) -> Result<Duration> {
         time.checked_sub(self.system.memory.hardware.monotonic()).ok_or(Errno::EINVAL)
     }
 
-    /// Lets it be a time now.
+    /// Sets the real-time clock.
     pub(super) fn set_date(&mut self, time: Duration) -> Result<()> {
         let now = self.system.memory.hardware.monotonic();
         let start = self.check_date(time)?;

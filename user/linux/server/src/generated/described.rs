@@ -296,7 +296,7 @@ fn signals<M: Machine>(process: &Process<M>, thread: u32) -> Signals {
     }
 }
 
-/// Returns how the calls of a thread are filtered, and by how many filters.
+/// Returns the mode in which a thread's calls are filtered, and the number of filters.
 fn filtering<M: Machine>(process: &Process<M>, thread: u32) -> (u32, usize) {
     match process.thread_of(thread).map(|thread| &thread.filtering) {
         None | Some(Filtering::None) => (0, 0),

@@ -1,4 +1,4 @@
-//! The file `pagemap` of a process, which says for each page of its addresses whether and how it is there.
+//! The file `/proc/PID/pagemap`, which has a word about each page of a process's address space.
 
 use tench_linux_files::Errno;
 use tench_linux_memory::{Kind, PAGE_SIZE, Resident};
@@ -7,12 +7,12 @@ use super::Owner;
 use crate::caller::{Caller, Result};
 use crate::{Machine, System};
 
-/// Size of what is said of a page.
+/// Size of the word about a page.
 const WORD: usize = 8;
 /// End of the addresses that Linux gives to programs.
 const END: u64 = 1 << 48;
 
-/// Returns what is said of a page. Which one it is of the machine's, nobody learns: Linux says 0 to most programs, too.
+/// Returns the word about a page. The number of the page frame is 0, as Linux tells it to most programs, too.
 fn word(page: Option<Resident>) -> u64 {
     const PRESENT: u64 = 1 << 63;
     const OF_OBJECT: u64 = 1 << 61;
@@ -23,7 +23,7 @@ fn word(page: Option<Resident>) -> u64 {
 }
 
 impl<M: Machine> Caller<'_, M> {
-    /// Reads from an offset of the file, which is as long as all addresses need.
+    /// Reads from an offset of the file, whose length covers all addresses.
     pub(super) fn read_page_map(&mut self, owner: Owner, offset: u64, into: &mut [u8]) -> Result<usize> {
         if !offset.is_multiple_of(WORD as u64) || !into.len().is_multiple_of(WORD) {
             return Err(Errno::EINVAL);

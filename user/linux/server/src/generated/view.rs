@@ -36,7 +36,7 @@ impl<M: Machine> Clone for Viewer<'_, M> {
 impl<M: Machine> Copy for Viewer<'_, M> {}
 
 impl<M: Machine> Viewer<'_, M> {
-    /// Returns the directory from which its paths lead that begin with a slash.
+    /// Returns the viewer's root directory.
     pub(crate) fn root(&self) -> NodeId {
         self.own.map_or(Tree::ROOT, |own| own.root)
     }

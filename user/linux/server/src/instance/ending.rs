@@ -89,7 +89,8 @@ impl<M: Machine> System<M> {
         self.memory.hardware.end_thread(thread.machine);
     }
 
-    /// Sets the object with a thread's page for upcalls, of which the thread becomes a user or has.
+    /// Sets the object with a thread's page for upcalls, and releases the previous one. The caller has already counted
+    /// the thread as a user of the new object.
     pub(super) fn set_buffer(&mut self, thread: &mut Thread<M>, buffer: Option<ObjectId>) {
         if let Some(before) = core::mem::replace(&mut thread.buffer, buffer) {
             self.memory.objects.release(&mut self.memory.pool, before);
@@ -115,8 +116,8 @@ impl<M: Machine> Instance<M> {
             self.processes.remove_thread(thread.id);
             self.system.end_machine(&mut process, thread);
         }
-        let heir = process.living_or(ended);
-        self.system.tell_children(&process, ended, heir, &mut self.processes);
+        let successor = process.living_or(ended);
+        self.system.tell_children(&process, ended, successor, &mut self.processes);
         self.processes.put(process);
     }
 

@@ -1,4 +1,4 @@
-//! Calls that come as messages of the programs themselves.
+//! Calls that programs send as messages.
 
 use alloc::boxed::Box;
 
@@ -11,19 +11,19 @@ use crate::caller::{Entering, Outcome};
 use crate::process::Process;
 use crate::thread::{Rest, State};
 
-/// Returns whether a call needs or sets its thread's registers, so that it comes as an exception alone.
+/// Returns whether a call needs or sets its thread's registers, and so must be made as an exception.
 fn needs_registers(number: u64) -> bool {
     use Sysno::{clone, clone3, execve, execveat, prctl, rt_sigreturn, sigaltstack};
     [clone, clone3, execve, execveat, prctl, rt_sigreturn, sigaltstack].iter().any(|call| *call as u64 == number)
 }
 
 impl<M: Machine> Instance<M> {
-    /// Serves a call that a thread has sent. `ENOSYS` if it can come as an exception alone.
+    /// Serves a call that a thread has sent. Calls that need registers fail with `ENOSYS`.
     pub fn call_by_message(&mut self, thread: u32, number: u64, arguments: &[u64; 6]) {
         let Some(mut process) = self.processes.take_thread(thread) else { return };
         self.forget_call(&mut process);
         if process.is_stopped {
-            // The thread has not waited until its process goes on.
+            // The thread has sent a call without waiting until its stopped process goes on: it must be stopped again.
             let registers = self.stop_thread(&mut process);
             process.thread_mut().stopped_at = Some(registers);
             return self.processes.put(process);
@@ -38,8 +38,8 @@ impl<M: Machine> Instance<M> {
         self.settle();
     }
 
-    /// Ends what is left of the last call of a process's present thread, if that was sent: the thread need not have
-    /// waited for the answer.
+    /// Ends the previous call of a process's present thread, if it is still being served: a thread that sends a call
+    /// need not wait for the reply.
     #[cold]
     pub(super) fn forget_call(&mut self, process: &mut Process<M>) {
         let thread = process.thread_mut();
@@ -56,8 +56,8 @@ impl<M: Machine> Instance<M> {
         self.caller(process).end_trace(None);
     }
 
-    /// Lets the present thread of a process, which has sent its call, go on with a result after the signals that have
-    /// come for it. Its registers are those after the message.
+    /// Replies with a result to the present thread of a process, which has sent its call, and delivers the thread's
+    /// signals. Their handlers interrupt the thread where it has received the reply.
     pub(super) fn go_on_after_message(&mut self, mut process: Box<Process<M>>, result: u64) {
         let hardware = &mut self.system.memory.hardware;
         let thread = process.thread_mut();
@@ -67,7 +67,7 @@ impl<M: Machine> Instance<M> {
         self.go_on(process, registers, Rest::Stopped);
     }
 
-    /// Lets the calls of a process's present thread come in another way.
+    /// Sets how a process's present thread makes its calls.
     pub(super) fn enter(&mut self, mut process: Box<Process<M>>, &Entering { entrance, buffer }: &Entering) {
         let mut registers = self.system.memory.hardware.registers(&process.thread().machine);
         let (memory, spaces) = (&mut self.system.memory, &mut self.system.spaces);

@@ -19,7 +19,7 @@ use crate::{Machine, System};
 
 /// `EINTR` as a result.
 const INTERRUPTED: u64 = (-4i64).cast_unsigned();
-/// `ERESTARTSYS` as a result, which tells a program that has sent its call to send it again.
+/// The result `ERESTARTSYS`, which tells a program to send its call again.
 const AGAIN: u64 = (-512i64).cast_unsigned();
 /// Size of an instruction.
 const INSTRUCTION: u64 = 4;
@@ -52,7 +52,7 @@ impl<M: Machine> Instance<M> {
         }
     }
 
-    /// Sends an owner a signal, if who has said so may do that.
+    /// Sends an owner a signal, if the user who named the owner may send it.
     fn signal_owner(&mut self, owner: Owner, by: [u32; 2], info: Info) {
         let may_signal = |process: &Process<M>| {
             let user = process.identity().user;
@@ -167,7 +167,7 @@ impl<M: Machine> Instance<M> {
         }
     }
 
-    /// Ends the wait of a process's present thread, which has sent its call, because of a handler.
+    /// Ends the wait of a process's present thread, which has sent its call, to run a signal handler.
     fn interrupt_message(&mut self, mut process: Box<Process<M>>, info: &Info, action: &Action) {
         let mut result = AGAIN;
         if let Some(waiting) = process.thread_mut().waiting.take() {

@@ -113,18 +113,18 @@ pub enum Cause {
         /// The value that the process has given to it.
         value: u64,
     },
-    /// A filter did not let a call pass.
+    /// A filter has refused a system call.
     Call {
-        /// Address behind the instruction that made the call.
+        /// Address after the instruction that made the call.
         instruction: u64,
         /// Number of the call.
         number: u32,
-        /// The number that the filter has given.
+        /// The data of the filter's result.
         data: u32,
     },
     /// Something has happened to an open file.
     File {
-        /// The file's descriptor.
+        /// The file descriptor by which the signal was requested.
         descriptor: u32,
         /// The events, as `poll` has them.
         events: u32,

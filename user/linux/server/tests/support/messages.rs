@@ -2,13 +2,13 @@
 
 use super::{Doing, Play};
 
-/// Tag of the answer to a call that was sent.
+/// Tag of the reply to a call that was sent.
 pub const RESULT_TAG: u64 = 1 << 16 | 1;
 /// The kernel's error of a message whose sender was stopped.
 pub const ABORTED: u64 = 13;
 
 impl Play {
-    /// Sends a call of a process that runs. Returns its result, if the process runs afterwards.
+    /// Sends a call from a running process. Returns its result, if the process still runs afterwards.
     pub fn send(&mut self, id: u32, number: u64, arguments: [u64; 6]) -> Option<u64> {
         let thread = self.thread(id);
         assert_eq!(thread.doing, Doing::Runs);
@@ -19,7 +19,7 @@ impl Play {
         (self.doing(id)? == Doing::Runs).then(|| self.thread(id).registers.x[2])
     }
 
-    /// Lets a process that has sent a call give up waiting for the answer, which the personality does not notice.
+    /// Makes a process that has sent a call stop waiting for the reply, which the personality does not notice.
     pub fn give_up(&mut self, id: u32) {
         let thread = self.thread(id);
         assert!(thread.doing == Doing::Waits && thread.has_sent);

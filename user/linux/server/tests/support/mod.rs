@@ -86,9 +86,9 @@ pub struct Thread {
     pub registers: Registers,
     /// Others are served while it waits.
     is_kept: bool,
-    /// The thread has sent its call, so that its registers are out of reach.
+    /// Set if the thread has sent its call, so that its registers are out of reach.
     has_sent: bool,
-    /// How its calls come.
+    /// The way in which it makes its calls.
     pub entrance: Entrance,
     /// The answer that it gets when the call that is being served is over.
     answer: Option<Option<u64>>,

@@ -123,7 +123,7 @@ impl Group {
         (self.window.size() - CELLS) / CELL
     }
 
-    /// Returns the addresses of the cells, one behind the other, for objects of other sizes.
+    /// Returns the range of addresses of all cells, for objects of other sizes.
     pub const fn memory(&self) -> core::ops::Range<usize> {
         let start = self.window.address() + CELLS;
         start..start + self.cells() * CELL
@@ -252,8 +252,8 @@ impl Member<'_> {
         self.number
     }
 
-    /// Ends the membership as the end of the process would: the locks that the member holds pass on as
-    /// [`Taken::OwnerDied`](super::Taken), and nobody else gets its number.
+    /// Ends the membership as the end of the process would: the next members get the locks that this one holds with
+    /// [`Taken::OwnerDied`](super::Taken), and no other member gets its number.
     pub fn abandon(mut self) {
         self.is_abandoned = true;
     }
