@@ -153,11 +153,7 @@ impl<M: Machine> Instance<M> {
             Disposition::Handle(action) if process.thread().sends => self.interrupt_message(process, &info, &action),
             Disposition::Handle(action) => {
                 let mut registers = self.system.memory.hardware.registers(&process.thread().machine);
-                if let Some(waiting) = process.thread_mut().waiting.take() {
-                    let thread = process.thread().id;
-                    self.system.waiters.remove(thread, &waiting);
-                    self.system.cancel(thread, &waiting);
-                    self.tell_time_left(&process, &waiting);
+                if let Some(waiting) = self.take_wait(&mut process) {
                     let result = interrupt(&waiting, &action, &mut registers);
                     self.caller(&mut process).end_trace(result);
                 }
@@ -170,11 +166,7 @@ impl<M: Machine> Instance<M> {
     /// Ends the wait of a process's present thread, which has sent its call, because of a handler.
     fn interrupt_message(&mut self, mut process: Box<Process<M>>, info: &Info, action: &Action) {
         let mut result = AGAIN;
-        if let Some(waiting) = process.thread_mut().waiting.take() {
-            let thread = process.thread().id;
-            self.system.waiters.remove(thread, &waiting);
-            self.system.cancel(thread, &waiting);
-            self.tell_time_left(&process, &waiting);
+        if let Some(waiting) = self.take_wait(&mut process) {
             let ended = result_of_interrupted(&waiting, action);
             self.caller(&mut process).end_trace(ended);
             result = ended.unwrap_or(AGAIN);
@@ -185,6 +177,18 @@ impl<M: Machine> Instance<M> {
         let mut registers = self.stop_thread(&mut process);
         self.handle_or_fault(&mut process, info, action, &mut registers);
         self.go_on(process, registers, Rest::Stopped);
+    }
+
+    /// Ends the wait of a process's present thread for a handler, and what its call has begun. Returns what there was to
+    /// know of it.
+    fn take_wait(&mut self, process: &mut Process<M>) -> Option<Waiting> {
+        let mut waiting = process.thread_mut().waiting.take()?;
+        let thread = process.thread().id;
+        self.system.waiters.remove(thread, &waiting);
+        self.system.cancel(thread, &waiting);
+        self.tell_time_left(process, &waiting);
+        self.caller(process).end_operation(&mut waiting);
+        Some(waiting)
     }
 
     /// Tells a process how much time of its wait was left, if it wants to know.
