@@ -107,6 +107,8 @@ pub struct Filter {
     before: Option<Arc<Filter>>,
     /// Instructions of both and all before, as they are counted.
     count: usize,
+    /// How many there are, with all before.
+    number: usize,
 }
 
 impl Filter {
@@ -128,7 +130,8 @@ impl Filter {
         if count > MOST_OF_ALL {
             return Err(Errno::ENOMEM);
         }
-        Ok(Filter { program, before, count })
+        let number = 1 + before.as_ref().map_or(0, |before| before.number);
+        Ok(Filter { program, before, count, number })
     }
 
     /// Returns what is to happen to a call: what the strictest filter says, and of several the youngest.
@@ -159,8 +162,8 @@ impl Filter {
     }
 
     /// Returns how many there are.
-    pub fn number(&self) -> usize {
-        1 + self.before.as_ref().map_or(0, |before| before.number())
+    pub const fn number(&self) -> usize {
+        self.number
     }
 }
 
