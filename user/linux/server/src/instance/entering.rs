@@ -21,11 +21,7 @@ impl<M: Machine> Instance<M> {
     /// Serves a call that a thread has sent. `ENOSYS` if it can come as an exception alone.
     pub fn call_by_message(&mut self, thread: u32, number: u64, arguments: &[u64; 6]) {
         let Some(mut process) = self.processes.take_thread(thread) else { return };
-        self.forget_call(&mut process);
-        if process.is_stopped {
-            // The thread has not waited until its process goes on.
-            let registers = self.stop_thread(&mut process);
-            process.thread_mut().stopped_at = Some(registers);
+        if self.forget_or_stop(&mut process, 0) {
             return self.processes.put(process);
         }
         process.thread_mut().sends = true;
@@ -38,10 +34,23 @@ impl<M: Machine> Instance<M> {
         self.settle();
     }
 
+    /// Ends what is left of the last call of a process's present thread, if that was sent. If the process has stopped, the
+    /// thread has not waited until it goes on, and stops now, so many bytes before its next instruction. Returns whether
+    /// it does.
+    #[cold]
+    pub(super) fn forget_or_stop(&mut self, process: &mut Process<M>, back: u64) -> bool {
+        self.forget_call(process);
+        if process.is_stopped {
+            let mut registers = self.stop_thread(process);
+            registers.pc = registers.pc.wrapping_sub(back);
+            process.thread_mut().stopped_at = Some(registers);
+        }
+        process.is_stopped
+    }
+
     /// Ends what is left of the last call of a process's present thread, if that was sent: the thread need not have
     /// waited for the answer.
-    #[cold]
-    pub(super) fn forget_call(&mut self, process: &mut Process<M>) {
+    fn forget_call(&mut self, process: &mut Process<M>) {
         let thread = process.thread_mut();
         thread.sends = false;
         if core::mem::replace(&mut thread.state, State::Runs) != State::Waits {

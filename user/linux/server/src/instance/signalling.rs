@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use zerocopy::IntoBytes;
 
-use super::Instance;
 use super::ending::child_code;
+use super::{INSTRUCTION, Instance};
 use crate::notices::Due;
 use crate::owners::{Owned, Owner, Reason};
 use crate::process::{News, Process, Status};
@@ -21,8 +21,6 @@ use crate::{Machine, System};
 const INTERRUPTED: u64 = (-4i64).cast_unsigned();
 /// `ERESTARTSYS` as a result, which tells a program that has sent its call to send it again.
 const AGAIN: u64 = (-512i64).cast_unsigned();
-/// Size of an instruction.
-const INSTRUCTION: u64 = 4;
 
 impl<M: Machine> Instance<M> {
     /// Delivers the signals that have come for a process, to each of its threads that runs or waits.
