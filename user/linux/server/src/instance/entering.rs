@@ -34,9 +34,9 @@ impl<M: Machine> Instance<M> {
         self.settle();
     }
 
-    /// Ends what is left of the last call of a process's present thread, if that was sent. If the process has stopped, the
-    /// thread has not waited until it goes on, and stops now, so many bytes before its next instruction. Returns whether
-    /// it does.
+    /// Ends what is left of the last call of a process's present thread, if that was sent. If the process has stopped,
+    /// the thread has not waited until it goes on, and stops now, so many bytes before its next instruction. Returns
+    /// whether it does.
     #[cold]
     pub(super) fn forget_or_stop(&mut self, process: &mut Process<M>, back: u64) -> bool {
         self.forget_call(process);

@@ -177,15 +177,17 @@ impl<M: Machine> Instance<M> {
         self.go_on(process, registers, Rest::Stopped);
     }
 
-    /// Ends the wait of a process's present thread for a handler, and what its call has begun. Returns what there was to
-    /// know of it.
+    /// Ends the wait of a process's present thread for a handler, and what its call has begun. Returns what there was
+    /// to know of it.
     fn take_wait(&mut self, process: &mut Process<M>) -> Option<Waiting> {
         let mut waiting = process.thread_mut().waiting.take()?;
         let thread = process.thread().id;
         self.system.waiters.remove(thread, &waiting);
         self.system.cancel(thread, &waiting);
         self.tell_time_left(process, &waiting);
-        self.caller(process).end_operation(&mut waiting);
+        let mut caller = self.caller(process);
+        caller.end_operation(&mut waiting);
+        caller.end_message(&mut waiting);
         Some(waiting)
     }
 
