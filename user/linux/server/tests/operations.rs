@@ -27,6 +27,7 @@ const READ_VECTORS: u64 = 7;
 
 const EINTR: i64 = -4;
 const EBADF: i64 = -9;
+const EAGAIN: i64 = -11;
 const EFAULT: i64 = -14;
 const EINVAL: i64 = -22;
 const ESPIPE: i64 = -29;
@@ -187,6 +188,29 @@ fn what_is_wrong_with_an_operation_itself_is_not_submitted() {
         assert_eq!(submit(&mut play, 1, &[operation]), Some(1), "{operation:x?}");
         assert_eq!(results(&mut play, 1), [(0, result)]);
     }
+    play.end();
+}
+
+#[test]
+fn contexts_of_impossible_sizes_are_not_made() {
+    let mut play = Play::new(1024);
+    let mut set_up = |wanted: u64, before: u64, place: u64| {
+        play.put(1, CONTEXT, &[before]);
+        call(&mut play, 1, Sysno::io_setup, &[wanted, place])
+    };
+    for (wanted, before, place, error) in [
+        (0, 0, 8, EFAULT),
+        (0, 0, CONTEXT, EINVAL),
+        (1, 5, CONTEXT, EINVAL),
+        (65_537, 0, CONTEXT, EAGAIN),
+        (4_194_304, 0, CONTEXT, EAGAIN),
+        (4_194_305, 0, CONTEXT, EINVAL),
+        (u64::MAX, 0, CONTEXT, EINVAL),
+        (1 << 32, 0, CONTEXT, EINVAL),
+    ] {
+        assert_eq!(set_up(wanted, before, place), Some(error), "{wanted}");
+    }
+    assert_eq!(set_up(1 << 32 | 1, 0, CONTEXT), Some(0));
     play.end();
 }
 

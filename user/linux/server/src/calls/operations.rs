@@ -16,8 +16,8 @@ use crate::operations::{Context, MOST, RESULT};
 use crate::specials::Special;
 use crate::waiting::{Interruption, Key, Waiting};
 
-/// The most operations that any context is made for.
-const MOST_WANTED: u64 = 0x1000_0000 / RESULT as u64;
+/// The most operations that any context is made for: it has twice as many results.
+const MOST_WANTED: u64 = 0x1000_0000 / RESULT as u64 / 2;
 
 /// The most operations that one call takes.
 const MOST_AT_ONCE: u64 = 1024;
