@@ -84,10 +84,12 @@ impl Pipe {
     ///
     /// # Errors
     /// - `EPERM`: more than [`Pipe::MOST`] bytes are wanted.
+    /// - `EINVAL`: more than 2 GiB are wanted.
     /// - `EBUSY`: the pipe holds more bytes than are wanted.
     pub fn resize(&mut self, wanted: usize) -> Result<usize, Errno> {
+        const POSSIBLE: usize = 1 << 31;
         if wanted > Pipe::MOST {
-            return Err(Errno::EPERM);
+            return Err(if wanted > POSSIBLE { Errno::EINVAL } else { Errno::EPERM });
         }
         let capacity = wanted.max(Pipe::ATOMIC).next_power_of_two();
         if capacity < self.bytes.len() {
@@ -159,6 +161,7 @@ mod tests {
         assert_eq!((pipe.resize(1), pipe.resize(4097), pipe.capacity()), (Ok(4096), Ok(8192), 8192));
         assert_eq!((pipe.write(&[1; 9000]), pipe.room()), (8192, 0));
         assert_eq!((pipe.resize(4096), pipe.resize(Pipe::MOST + 1)), (Err(Errno::EBUSY), Err(Errno::EPERM)));
+        assert_eq!((pipe.resize(1 << 31), pipe.resize((1 << 31) + 1)), (Err(Errno::EPERM), Err(Errno::EINVAL)));
         assert_eq!((pipe.resize(Pipe::MOST), pipe.room()), (Ok(Pipe::MOST), Pipe::MOST - 8192));
         assert_eq!(pipe.read(&mut [0; 9000]), 8192);
     }

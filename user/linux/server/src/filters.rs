@@ -108,6 +108,8 @@ pub struct Filter {
     before: Option<Arc<Filter>>,
     /// Number of instructions of this filter and all before it, as [`MOST_OF_ALL`] counts them.
     count: usize,
+    /// Number of filters, with all before.
+    number: usize,
 }
 
 impl Filter {
@@ -129,7 +131,8 @@ impl Filter {
         if count > MOST_OF_ALL {
             return Err(Errno::ENOMEM);
         }
-        Ok(Filter { program, before, count })
+        let number = 1 + before.as_ref().map_or(0, |before| before.number);
+        Ok(Filter { program, before, count, number })
     }
 
     /// Returns the strictest result of all filters; of equally strict ones, that of the last filter.
@@ -160,8 +163,8 @@ impl Filter {
     }
 
     /// Returns the number of filters: this one and those before it.
-    pub fn number(&self) -> usize {
-        1 + self.before.as_ref().map_or(0, |before| before.number())
+    pub const fn number(&self) -> usize {
+        self.number
     }
 }
 

@@ -36,6 +36,9 @@ use crate::{Machine, System};
 /// Number of the first process.
 pub(crate) const FIRST: u32 = 1;
 
+/// Size of an instruction.
+const INSTRUCTION: u64 = 4;
+
 /// Something that a thread could not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -113,8 +116,8 @@ impl<M: Machine> Instance<M> {
     /// Makes a thread's call.
     pub fn call(&mut self, thread: u32, number: u64, arguments: &[u64; 6]) {
         let Some(mut process) = self.processes.take_thread(thread) else { return };
-        if process.thread().sends {
-            self.forget_call(&mut process);
+        if process.thread().sends && self.forget_or_stop(&mut process, INSTRUCTION) {
+            return self.processes.put(process);
         }
         let outcome = self.caller(&mut process).call(number, arguments);
         self.conclude(process, outcome);
@@ -135,8 +138,9 @@ impl<M: Machine> Instance<M> {
     /// process has ended for it.
     fn has_to_try_again(&mut self, thread: u32, fault: Fault) -> bool {
         let Some(mut process) = self.processes.take_thread(thread) else { return false };
-        if process.thread().sends {
-            self.forget_call(&mut process);
+        if process.thread().sends && self.forget_or_stop(&mut process, 0) {
+            self.processes.put(process);
+            return false;
         }
         let (signal, code, address) = match fault {
             Fault::Access { address, access, .. } => {

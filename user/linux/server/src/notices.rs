@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use tench_linux_calls::numbers::watch;
-use tench_linux_files::NodeId;
+use tench_linux_files::{Errno, NodeId};
 
 use crate::descriptors::DescriptionId;
 use crate::owners::{Owner, Reason};
@@ -18,6 +18,11 @@ use crate::{Machine, System};
 pub const RENAMED: u32 = 0x1000;
 /// A flag: the notice stays after its first event.
 pub const MULTISHOT: u32 = 1 << 31;
+
+/// The most notices of an instance.
+pub const MOST: usize = 1024;
+/// The most signals that one call prepares; further ones are lost.
+const MOST_DUE: usize = 2 * MOST;
 
 /// Returns the events for which a program's flags ask.
 pub fn wanted(flags: u32) -> u32 {
@@ -64,6 +69,8 @@ pub struct Due {
 pub struct Notices {
     /// The notices of each directory, at most one for each process and open file.
     all: BTreeMap<NodeId, Vec<Notice>>,
+    /// Number of notices.
+    count: usize,
     due: VecDeque<Due>,
 }
 
@@ -79,23 +86,32 @@ impl Notices {
     }
 
     /// Adds a notice, or its events to the process's notice by the same open file.
-    pub fn add(&mut self, directory: NodeId, new: Notice) {
-        let here = self.all.entry(directory).or_default();
+    ///
+    /// # Errors
+    /// `ENOMEM`: there are too many.
+    pub fn add(&mut self, directory: NodeId, new: Notice) -> Result<(), Errno> {
         let is_same = |old: &&mut Notice| (old.description, old.process) == (new.description, new.process);
-        match here.iter_mut().find(is_same) {
-            Some(old) => {
-                old.descriptor = new.descriptor;
-                old.wanted |= new.wanted;
-                old.stays |= new.stays;
-            }
-            None => here.push(new),
+        if let Some(old) = self.all.get_mut(&directory).and_then(|here| here.iter_mut().find(is_same)) {
+            old.descriptor = new.descriptor;
+            old.wanted |= new.wanted;
+            old.stays |= new.stays;
+            return Ok(());
         }
+        if self.count >= MOST {
+            return Err(Errno::ENOMEM);
+        }
+        self.count += 1;
+        self.all.entry(directory).or_default().push(new);
+        Ok(())
     }
 
     /// Removes a process's notice by an open file, or those of all processes.
     pub fn end(&mut self, description: DescriptionId, process: Option<u32>) {
+        let count = &mut self.count;
         self.all.retain(|_, here| {
+            let before = here.len();
             here.retain(|old| old.description != description || process.is_some_and(|id| id != old.process));
+            *count -= before - here.len();
             !here.is_empty()
         });
     }
@@ -109,7 +125,7 @@ impl Notices {
 impl<M: Machine> System<M> {
     /// Prepares the signals about events in a directory.
     pub(crate) fn notify(&mut self, directory: NodeId, events: u32) {
-        let System { notices: Notices { all, due }, owners, waiters, .. } = self;
+        let System { notices: Notices { all, count, due }, owners, waiters, .. } = self;
         let Some(here) = all.get_mut(&directory) else { return };
         here.retain(|notice| {
             if notice.wanted & events == 0 {
@@ -117,10 +133,12 @@ impl<M: Machine> System<M> {
             }
             if let Some(owned) = owners.get(&notice.description)
                 && let Some(owner) = owned.owner
+                && due.len() < MOST_DUE
             {
                 due.push_back(Due { owner, by: owned.by, info: owned.info(Reason::Message, notice.descriptor) });
                 waiters.make_files_ready();
             }
+            *count -= usize::from(!notice.stays);
             notice.stays
         });
         if here.is_empty() {

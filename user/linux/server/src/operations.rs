@@ -2,6 +2,7 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 
+use tench_linux_files::Errno;
 use tench_linux_memory::PAGE_SIZE;
 
 /// Size of a result in a program's memory.
@@ -25,18 +26,21 @@ pub struct Context {
 }
 
 impl Context {
-    /// Returns a context for at least `wanted` operations.
-    pub(crate) fn new(wanted: u32) -> Context {
+    /// Returns a context for at least `wanted` operations, with the memory for all their results, so that none is
+    /// missing when they are over. `check` checks that there is so much.
+    ///
+    /// # Errors
+    /// Those of `check`, or `ENOMEM`.
+    pub(crate) fn new(wanted: u32, check: impl FnOnce(usize) -> Result<(), Errno>) -> Result<Context, Errno> {
         // The room is Linux's on one processor: a ring of whole pages, whose places are given out in quarters.
         let results = u64::from(wanted).max(4) * 2 + 2;
         let length = (HEAD + results * RESULT as u64).next_multiple_of(PAGE_SIZE);
         let places = (length - HEAD) / RESULT as u64 - 1;
-        Context { wanted, room: (places / 4 * 4) as usize, length, results: VecDeque::new() }
-    }
-
-    /// Returns the most bytes that the results take.
-    pub(crate) const fn size(&self) -> usize {
-        2 * self.room * RESULT
+        let room = (places / 4 * 4) as usize;
+        check(room * RESULT)?;
+        let mut results = VecDeque::new();
+        results.try_reserve_exact(room).map_err(|_| Errno::ENOMEM)?;
+        Ok(Context { wanted, room, length, results })
     }
 }
 
@@ -65,5 +69,25 @@ impl Contexts {
     /// Returns the number of operations for which all contexts were made.
     pub(crate) fn wanted(&self) -> u64 {
         self.all.values().map(|context| u64::from(context.wanted)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_has_the_memory_for_its_results() {
+        for wanted in [1, 100, 65_536] {
+            let mut asked = 0;
+            let context = Context::new(wanted, |bytes| {
+                asked = bytes;
+                Ok(())
+            });
+            let context = context.unwrap();
+            assert!(context.room > wanted as usize && asked == context.room * RESULT);
+            assert!(context.results.capacity() >= context.room, "{wanted}");
+        }
+        assert_eq!(Context::new(1, |_| Err(Errno::ENOMEM)).map(|context| context.room), Err(Errno::ENOMEM));
     }
 }

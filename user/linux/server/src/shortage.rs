@@ -129,9 +129,9 @@ impl<M: Machine> System<M> {
         let name = process.name_of(process.id);
         let name = String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or_default());
         let what = format!("memory is short: {name} (pid {}) is killed", process.id);
-        self.log.add(self.memory.hardware.monotonic(), &what);
+        self.note(&what);
         if !self.is_quiet {
-            self.report(&format!("linux: {what}"));
+            self.memory.hardware.report(&format!("linux: {what}"));
         }
     }
 }

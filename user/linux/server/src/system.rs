@@ -205,10 +205,15 @@ impl<M: Machine> System<M> {
 
     /// Logs a line, and tells it to whoever runs the instance.
     pub(crate) fn report(&mut self, line: &str) {
+        self.note(line);
+        self.memory.hardware.report(line);
+    }
+
+    /// Adds a line to the log, which who waits for one reads.
+    pub(crate) fn note(&mut self, line: &str) {
         let now = self.memory.hardware.monotonic();
         self.log.add(now, line);
         self.waiters.wake(Key::Log);
-        self.memory.hardware.report(line);
     }
 
     /// Sets the time that is recorded for changes of files.

@@ -143,6 +143,28 @@ fn a_stopped_process_does_not_go_on_by_giving_up() {
 }
 
 #[test]
+fn a_stopped_process_does_not_go_on_by_giving_up_and_an_exception() {
+    for is_fault in [false, true] {
+        let mut play = Play::new(4096);
+        let (child, ..) = waiting_child(&mut play, 0);
+        assert_eq!(call(&mut play, 1, Sysno::kill, &[child.into(), STOP]), Some(0));
+        play.give_up(child);
+        let place = play.thread(child).registers.pc;
+        if is_fault {
+            play.fault(child, DATA, tench_linux_memory::Access::Write);
+        } else {
+            assert_eq!(call(&mut play, child, Sysno::exit_group, &[]), None);
+        }
+        assert_eq!(play.doing(child), Some(Doing::Stopped), "fault: {is_fault}");
+        assert_eq!(call(&mut play, 1, Sysno::kill, &[child.into(), CONT]), Some(0));
+        assert_eq!(play.doing(child), Some(Doing::Runs));
+        assert_eq!(play.thread(child).registers.pc, place, "the instruction is executed again");
+        play.check();
+        play.end();
+    }
+}
+
+#[test]
 fn a_page_for_upcalls_stays_as_long_as_its_thread() {
     let mut play = Play::new(4096);
     let child = call(&mut play, 1, Sysno::clone, &[FORK]).unwrap() as u32;

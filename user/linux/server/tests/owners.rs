@@ -186,3 +186,65 @@ fn a_directory_signals_new_entries_once_or_each_time() {
     assert!(!has_come(&mut play, 1), "the descriptor is closed");
     play.end();
 }
+
+#[test]
+fn directories_tell_a_limited_number_of_processes() {
+    const MULTISHOT: u64 = 1 << 31;
+    const CREATE: u64 = 4;
+    const ENOMEM: i64 = -12;
+    let mut play = Play::new(8192);
+    assert_eq!(make_directory(&mut play, b"/seen\0\0\0"), Some(0));
+    block(&mut play, 1);
+    let files: Vec<u64> =
+        (0..256).map(|_| call(&mut play, 1, Sysno::openat, &[0, DATA + 64, 0]).unwrap() as u64).collect();
+    let children: Vec<u32> = (0..5).map(|_| call(&mut play, 1, Sysno::clone, &[FORK]).unwrap() as u32).collect();
+    let notify = |play: &mut Play, id, file| call(play, id, Sysno::fcntl, &[file, NOTIFY, CREATE | MULTISHOT]);
+    for child in &children[..4] {
+        for file in &files {
+            assert_eq!(notify(&mut play, *child, *file), Some(0));
+        }
+    }
+    assert_eq!(notify(&mut play, children[4], files[0]), Some(ENOMEM));
+    assert_eq!(notify(&mut play, children[0], files[0]), Some(0), "no further one");
+    assert_eq!(make_directory(&mut play, b"/seen/a\0"), Some(0));
+    assert!(has_come(&mut play, children[0]), "who has asked first owns the files");
+    // There is room for as many as give up, by closing a file or because they have learnt of something once.
+    assert_eq!(call(&mut play, children[1], Sysno::close, &[files[0]]), Some(0));
+    assert_eq!(notify(&mut play, children[4], files[0]), Some(0));
+    assert_eq!(notify(&mut play, children[4], files[1]), Some(ENOMEM));
+    assert_eq!(call(&mut play, children[2], Sysno::exit_group, &[]), None);
+    for _ in 0..3 {
+        for file in &files {
+            assert_eq!(call(&mut play, children[4], Sysno::fcntl, &[*file, NOTIFY, CREATE]), Some(0));
+        }
+        assert_eq!(call(&mut play, children[4], Sysno::fcntl, &[files[0], NOTIFY, 0]), Some(0));
+        assert_eq!(make_directory(&mut play, b"/seen/b\0"), Some(0));
+        assert_eq!(call(&mut play, 1, Sysno::unlinkat, &[0, DATA + 64, 0x200]), Some(0));
+    }
+    play.check();
+    play.end();
+}
+
+#[test]
+fn an_owner_is_whatever_has_the_number() {
+    const THREAD: u64 = 0x50f00;
+    let mut play = Play::new(1024);
+    let [read, _] = ends(&mut play, true);
+    let thread = call(&mut play, 1, Sysno::clone, &[THREAD, DATA + 0x800]).unwrap();
+    let child = call(&mut play, 1, Sysno::clone, &[FORK]).unwrap();
+    for id in [thread, child] {
+        for owner in [id, -id] {
+            assert_eq!(call(&mut play, 1, Sysno::fcntl, &[read, SET_OWNER, owner.cast_unsigned()]), Some(0));
+            assert_eq!(call(&mut play, 1, Sysno::fcntl, &[read, OWNER, 0]), Some(owner));
+        }
+    }
+    call(&mut play, child as u32, Sysno::exit_group, &[]);
+    assert_eq!(
+        call(&mut play, 1, Sysno::fcntl, &[read, SET_OWNER, child.cast_unsigned()]),
+        Some(0),
+        "it can be awaited"
+    );
+    assert_eq!(call(&mut play, 1, Sysno::wait4, &[child.cast_unsigned(), 0, 0, 0]), Some(child));
+    assert_eq!(call(&mut play, 1, Sysno::fcntl, &[read, SET_OWNER, child.cast_unsigned()]), Some(-3));
+    play.end();
+}

@@ -203,3 +203,30 @@ fn a_listener_that_lies_in_a_connection_that_it_has_not_accepted_ends() {
     assert!(play.instance.system.sockets.is_empty() && play.instance.system.sockets.held_rights() == 0);
     play.end();
 }
+
+#[test]
+fn a_handler_ends_one_of_several_messages_with_the_part_that_was_sent() {
+    const HANDLER: u64 = 0x20_0100;
+    const RESTART: u64 = 0x1000_0000;
+    const USR1: u64 = 10;
+    for flags in [0, RESTART] {
+        let mut play = Play::new(4096);
+        let [one, _other] = pair(&mut play, STREAM);
+        let length = 1 << 20;
+        let memory = call(&mut play, 1, Sysno::mmap, &[0, length, 3, 0x22, u64::MAX, 0]).unwrap().cast_unsigned();
+        play.put(1, DATA, &[HANDLER, flags, 0, 0]);
+        assert_eq!(call(&mut play, 1, Sysno::rt_sigaction, &[USR1, DATA, 0, 8]), Some(0));
+        put_header(&mut play, HEADER, &[[memory, length]], 0);
+        put_header(&mut play, HEADER + 64, &[[memory, length]], 0);
+        let child = call(&mut play, 1, Sysno::clone, &[FORK]).unwrap() as u32;
+        assert_eq!(call(&mut play, child, Sysno::sendmmsg, &[one, HEADER, 2, 0]), None);
+        assert_eq!(call(&mut play, 1, Sysno::kill, &[child.into(), USR1]), Some(0));
+        call(&mut play, child, Sysno::rt_sigreturn, &[]);
+        assert_eq!(play.thread(child).registers.x[0], 1);
+        let mut sent = [0; 4];
+        play.read(child, HEADER + 56, &mut sent);
+        assert!((1..length).contains(&u32::from_le_bytes(sent).into()));
+        play.check();
+        play.end();
+    }
+}

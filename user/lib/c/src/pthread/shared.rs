@@ -77,7 +77,10 @@ impl SharedMutex {
     ) -> c_int {
         if taken == Taken::OwnerDied {
             self.depth.store(0, Relaxed);
-            self.state.store(if self.is_robust() { OWNER_DIED } else { STALLED }, Relaxed);
+            // One that nobody can have any more stays so, also if a thread dies that is just learning it.
+            if self.state.load(Relaxed) != NOT_RECOVERABLE {
+                self.state.store(if self.is_robust() { OWNER_DIED } else { STALLED }, Relaxed);
+            }
         }
         match self.state.load(Relaxed) {
             NOT_RECOVERABLE => self.lock.unlock(crowd).map_or(EPERM, |()| ENOTRECOVERABLE),
@@ -262,6 +265,22 @@ mod tests {
         assert_eq!((robust.try_lock(&other, &held), robust.unlock(&other, &held)), (EOWNERDEAD, 0));
         assert_eq!(robust.lock(&other, &held, None), ENOTRECOVERABLE);
         assert_eq!((robust.try_lock(&other, &held), robust.is_held()), (ENOTRECOVERABLE, false));
+    }
+
+    #[test]
+    fn an_unrecoverable_mutex_stays_so_if_a_thread_dies_that_learns_it() {
+        let members = members();
+        let (one, other, held) = (One(&members, 0), One(&members, 1), Cell::new(0));
+        let robust = SharedMutex::new(ROBUST);
+        robust.state.store(NOT_RECOVERABLE, Relaxed);
+        // The thread takes the lock for a moment, and dies with it.
+        assert_eq!(robust.lock.try_lock(&one), Ok(Taken::InOrder));
+        members.dead.borrow_mut().push(0);
+        assert_eq!(
+            (robust.lock(&other, &held, None), robust.try_lock(&other, &held)),
+            (ENOTRECOVERABLE, ENOTRECOVERABLE)
+        );
+        assert_eq!((held.get(), robust.is_held()), (0, false));
     }
 
     #[test]

@@ -138,7 +138,10 @@ impl<M: Machine> Caller<'_, M> {
             Filtering::Strict => {
                 const LEFT: [Sysno; 4] = [Sysno::read, Sysno::write, Sysno::exit, Sysno::rt_sigreturn];
                 let may = LEFT.iter().any(|call| *call as u64 == number);
-                return (!may).then(|| self.kill_by_filter(number::KILL, None));
+                return (!may).then(|| match self.process.living() {
+                    1 => self.kill_by_filter(number::KILL, None),
+                    _ => Outcome::EndThread(number::KILL as u8),
+                });
             }
             Filtering::By(filter) => filter.clone(),
         };
@@ -179,9 +182,8 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Writes a call to the log.
     fn note(&mut self, number: u64) {
-        let now = self.system.memory.hardware.monotonic();
         let line = alloc::format!("seccomp: pid={} syscall={number}", self.process.id);
-        self.system.log.add(now, &line);
+        self.system.note(&line);
     }
 
     /// Ends the process by a signal, even if the process handles, ignores or blocks that signal.

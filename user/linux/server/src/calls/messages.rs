@@ -3,6 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use tench_linux_calls::Sysno;
 use tench_linux_calls::numbers::{capability, open};
 use tench_linux_calls::records::{msghdr, u32_at, u64_at};
 use tench_linux_files::Errno;
@@ -16,6 +17,7 @@ use crate::Machine;
 use crate::caller::{Caller, Result, WAITS};
 use crate::descriptors::{DescriptionId, Descriptor};
 use crate::specials::Socket;
+use crate::waiting::Waiting;
 
 /// The most bytes that are copied at once.
 const PART: usize = 64 * 1024;
@@ -409,6 +411,20 @@ impl<M: Machine> Caller<'_, M> {
             let flags = flags & !FOR_ONE | if waits { 0 } else { message::DONTWAIT.into() };
             caller.recvmsg(descriptor, header, flags)
         })
+    }
+
+    /// Ends the message, of several, for which a call waits that a handler interrupts: with the part of it that was
+    /// sent or received, if there is one.
+    pub(crate) fn end_message(&mut self, waiting: &mut Waiting) {
+        let is_of_several = [Sysno::sendmmsg, Sysno::recvmmsg].iter().any(|call| *call as u64 == waiting.number);
+        if !is_of_several || waiting.done == 0 {
+            return;
+        }
+        let header = waiting.arguments[1].wrapping_add(waiting.messages * msghdr::SIZE_OF_SEVERAL as u64);
+        let place = header.wrapping_add(msghdr::DONE as u64);
+        if self.write(place, &(waiting.done as u32).to_le_bytes()).is_ok() {
+            waiting.messages += 1;
+        }
     }
 
     /// Does something to each of several messages until it cannot be done, and writes each one's length. A call that

@@ -3,20 +3,24 @@
 
 use core::time::Duration;
 
+use tench_linux_calls::Sysno;
 use tench_linux_calls::numbers::{prot, watch};
 use tench_linux_calls::records::{iocb, timespec, u16_at, u32_at, u64_at};
-use tench_linux_files::{Errno, Kind};
+use tench_linux_files::{Errno, Kind, NodeId};
 
-use super::transfer::{END, MAX_TRANSFER};
+use super::transfer::{END, MAX_TRANSFER, check_end, total};
 use crate::Machine;
 use crate::caller::{Caller, Result, WAITS};
 use crate::devices;
 use crate::operations::{Context, MOST, RESULT};
 use crate::specials::Special;
-use crate::waiting::{Interruption, Key};
+use crate::waiting::{Interruption, Key, Waiting};
 
-/// The most operations for which a context can be made.
-const MOST_WANTED: u64 = 0x1000_0000 / RESULT as u64;
+/// The most operations for which a context can be made: it has room for twice as many results.
+const MOST_WANTED: u64 = 0x1000_0000 / RESULT as u64 / 2;
+
+/// The most operations that one call accepts.
+const MOST_AT_ONCE: u64 = 1024;
 
 /// Kinds of operations.
 mod kind {
@@ -63,8 +67,7 @@ impl<M: Machine> Caller<'_, M> {
         if self.operations_wanted() + u64::from(wanted) > MOST {
             return Err(Errno::EAGAIN);
         }
-        let context = Context::new(wanted);
-        self.system.memory.check_room(context.size())?;
+        let context = Context::new(wanted, |bytes| self.system.memory.check_room(bytes))?;
         const PRIVATE_ANONYMOUS: u64 = 0x22;
         let length = context.length;
         let address = self.mmap(0, length, (prot::READ | prot::WRITE).into(), PRIVATE_ANONYMOUS, u64::MAX, 0)?;
@@ -96,15 +99,16 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Does operations one after another. Returns how many were accepted.
     pub fn io_submit(&mut self, name: u64, count: u64, operations: u64) -> Result {
-        let count = count.cast_signed();
-        self.context(name)?;
-        let count = u64::try_from(count).map_err(|_| Errno::EINVAL)?;
-        // Linux accepts no more operations in one call than the context has room for results.
-        let count = count.min(self.context(name)?.room as u64);
+        let room = self.context(name)?.room as u64;
+        let count = u64::try_from(count.cast_signed()).map_err(|_| Errno::EINVAL)?;
+        // Linux accepts no more operations in one call than the context has room for results. Here all are done at once
+        // while others wait, so there is a limit of its own.
+        let count = count.min(room).min(MOST_AT_ONCE);
         let mut index = self.waiting().map_or(0, |waiting| waiting.messages);
-        while index < count {
+        let mut moved = 0;
+        while index < count && moved < MAX_TRANSFER {
             match self.submit(name, operations.wrapping_add(index * 8)) {
-                Ok(()) => index += 1,
+                Ok(result) => (index, moved) = (index + 1, moved + u64::try_from(result).unwrap_or(0)),
                 Err(WAITS) => {
                     if let Some(waiting) = self.waiting_mut() {
                         waiting.messages = index;
@@ -114,14 +118,43 @@ impl<M: Machine> Caller<'_, M> {
                 Err(_) if index > 0 => break,
                 Err(error) => return Err(error),
             }
+            // The next one has done nothing yet, and waits for itself.
+            let thread = self.process.thread_mut();
+            if let Some(waiting) = thread.waiting.take() {
+                self.system.terminals.end_reads(thread.id, &waiting.keys);
+            }
         }
         Ok(index)
     }
 
-    /// Does the operation to which the pointer at this address leads.
-    fn submit(&mut self, name: u64, pointer: u64) -> Result<()> {
+    /// Reads the operation to which the pointer at an address leads.
+    fn operation(&mut self, pointer: u64) -> Result<Operation> {
         let address = u64::from_le_bytes(self.read_record(pointer)?);
-        let operation = Operation { record: self.read_record(address)?, address };
+        Ok(Operation { record: self.read_record(address)?, address })
+    }
+
+    /// Ends the operation for which a call waits that a handler interrupts, as Linux does: with what it has done, or
+    /// with `EINTR`. So the call has taken it, and is not made again.
+    pub(crate) fn end_operation(&mut self, waiting: &mut Waiting) {
+        if waiting.number != Sysno::io_submit as u64 {
+            return;
+        }
+        let [name, _, operations, ..] = waiting.arguments;
+        let result = match waiting.done {
+            0 => -i64::from(Errno::EINTR.into_raw()),
+            done => done.cast_signed(),
+        };
+        let ended = self
+            .operation(operations.wrapping_add(waiting.messages * 8))
+            .and_then(|operation| self.finish(name, &operation, result));
+        if ended.is_ok() {
+            waiting.messages += 1;
+        }
+    }
+
+    /// Does the operation to which a pointer leads. Returns its result.
+    fn submit(&mut self, name: u64, pointer: u64) -> Result<i64> {
+        let operation = self.operation(pointer)?;
         let length = operation.word(iocb::LENGTH);
         if operation.word(iocb::RESERVED) != 0 || length.cast_signed() < 0 {
             return Err(Errno::EINVAL);
@@ -131,21 +164,17 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EAGAIN);
         }
         self.descriptor(operation.descriptor())?;
-        let counter = operation.counter();
-        if let Some(descriptor) = counter {
+        if let Some(descriptor) = operation.counter() {
             self.check_counter(descriptor)?;
         }
-        self.write(address.wrapping_add(iocb::KEY as u64), &[0; 4])?;
+        self.write(operation.address.wrapping_add(iocb::KEY as u64), &[0; 4])?;
         let result = match u16_at(&operation.record, iocb::KIND) {
             kind::READ | kind::WRITE | kind::READ_VECTORS | kind::WRITE_VECTORS => self.transfer(&operation)?,
             kind::SYNC | kind::SYNC_DATA => self.write_out(&operation)?,
             _ => return Err(Errno::EINVAL),
         };
         self.finish(name, &operation, result)?;
-        if let Some(descriptor) = counter {
-            self.count(descriptor);
-        }
-        Ok(())
+        Ok(result)
     }
 
     /// Reads or writes. Returns the operation's result: a number of bytes, or a negative error number. Fails if the
@@ -156,39 +185,55 @@ impl<M: Machine> Caller<'_, M> {
         let kind = u16_at(&operation.record, iocb::KIND);
         let writes = matches!(kind, kind::WRITE | kind::WRITE_VECTORS);
         let open_file = self.system.descriptions.get(description);
-        let (node, may) = (open_file.node, if writes { open_file.writes() } else { open_file.reads() });
-        may.then_some(()).ok_or(Errno::EBADF)?;
+        let (node, is_path) = (open_file.node, open_file.is_path());
+        let may = if writes { open_file.writes() } else { open_file.reads() };
         let (place, length) = (operation.word(iocb::BUFFER), operation.word(iocb::LENGTH));
         let offset = operation.word(iocb::OFFSET);
-        self.with_flags(descriptor, offset, u32_at(&operation.record, iocb::READ_WRITE_FLAGS).into())?;
+        if !is_path {
+            self.with_flags(descriptor, offset, u32_at(&operation.record, iocb::READ_WRITE_FLAGS).into())?;
+        }
+        may.then_some(()).ok_or(Errno::EBADF)?;
+        self.check_transfers(node, writes)?;
+        let are_vectors = matches!(kind, kind::READ_VECTORS | kind::WRITE_VECTORS);
+        let whole = if are_vectors {
+            total(&self.read_vectors(place, length)?)
+        } else {
+            let whole = length.min(MAX_TRANSFER);
+            place.checked_add(whole).filter(|end| *end <= END).ok_or(Errno::EFAULT)?;
+            whole
+        };
+        // Also of what has no positions.
+        check_end(offset, whole)?;
         let offset = match self.system.tree.node(node).kind {
-            Kind::Directory(_) => return Err(Errno::EINVAL),
+            Kind::Special(_) if offset != 0 && self.is_socket_node(node) => return result_of(Err(Errno::ESPIPE)),
             Kind::Fifo(_) | Kind::Socket | Kind::Special(_) => None,
             Kind::Character(device) if devices::is_terminal(device) => None,
-            _ if offset.cast_signed() < 0 => return Err(Errno::EINVAL),
             _ => Some(offset),
         };
-        let result = match kind {
-            kind::READ | kind::WRITE => {
-                let is_possible = place.checked_add(length.min(MAX_TRANSFER)).is_some_and(|end| end <= END);
-                is_possible.then_some(()).ok_or(Errno::EFAULT)?;
-                match writes {
-                    true => self.write_file(descriptor, place, length, offset),
-                    false => self.read_file(descriptor, place, length, offset),
-                }
-            }
-            _ => {
-                self.read_vectors(place, length)?;
-                match writes {
-                    true => self.writev(descriptor, place, length, offset),
-                    false => self.readv(descriptor, place, length, offset),
-                }
-            }
+        let result = match (writes, are_vectors) {
+            (true, false) => self.write_file(descriptor, place, length, offset),
+            (false, false) => self.read_file(descriptor, place, length, offset),
+            (true, true) => self.writev(descriptor, place, length, offset),
+            (false, true) => self.readv(descriptor, place, length, offset),
         };
         if matches!(result, Ok(1..)) && self.system.is_watching() {
             self.observe_transfer(descriptor, if writes { watch::MODIFY } else { watch::ACCESS });
         }
         result_of(result)
+    }
+
+    /// Checks that operations can read or write a file: Linux has none that write counters or read other events.
+    fn check_transfers(&mut self, node: NodeId, writes: bool) -> Result<()> {
+        let may = match self.system.tree.node(node).kind {
+            Kind::Directory(_) => false,
+            Kind::Special(number) => match self.system.specials.get(number) {
+                Special::Socket(_) => true,
+                Special::Counter(_) => !writes,
+                _ => false,
+            },
+            _ => true,
+        };
+        may.then_some(()).ok_or(Errno::EINVAL)
     }
 
     /// Writes a file out, as `fsync` does.
@@ -200,7 +245,7 @@ impl<M: Machine> Caller<'_, M> {
         self.fsync(operation.descriptor()).map(u64::cast_signed)
     }
 
-    /// Adds an operation's result to its context.
+    /// Adds an operation's result to its context, and counts it.
     fn finish(&mut self, name: u64, operation: &Operation, result: i64) -> Result<()> {
         let mut record = [0; RESULT];
         record[..8].copy_from_slice(&operation.record[..8]);
@@ -209,6 +254,9 @@ impl<M: Machine> Caller<'_, M> {
         // Another thread may have removed the context while this one waited.
         self.context(name)?.results.push_back(record);
         self.system.waiters.wake(Key::Operations(name));
+        if let Some(descriptor) = operation.counter() {
+            self.count(descriptor);
+        }
         Ok(())
     }
 

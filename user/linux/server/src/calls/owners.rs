@@ -11,6 +11,7 @@ use crate::devices;
 use crate::identity::Ids;
 use crate::notices::{self, Notice};
 use crate::owners::Owner;
+use crate::process::Process;
 use crate::signals::SIGNALS;
 use crate::specials::Special;
 
@@ -132,7 +133,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::ENOTDIR);
         }
         let (wanted, stays) = (notices::wanted(flags), flags & notices::MULTISHOT != 0);
-        self.system.notices.add(node, Notice { description, process, descriptor: number as u32, wanted, stays });
+        self.system.notices.add(node, Notice { description, process, descriptor: number as u32, wanted, stays })?;
         if self.owner(description).is_none() {
             self.set_file_owner(description, Some(Owner::Process(process)))?;
         }
@@ -143,17 +144,14 @@ impl<M: Machine> Caller<'_, M> {
         self.system.owners.get(&description).and_then(|owned| owned.owner)
     }
 
-    /// Gives an open file an owner, who must exist.
+    /// Gives an open file an owner. As with Linux, something must have the number, of whatever kind that is.
     fn set_file_owner(&mut self, description: DescriptionId, owner: Option<Owner>) -> Result {
-        let own = &*self.process;
-        let is_there = match owner {
-            None => true,
-            Some(Owner::Thread(id)) => own.index_of(id).is_ok() || self.others.owner(id).is_some(),
-            Some(Owner::Process(id)) => own.id == id || self.others.find(id).is_some(),
-            Some(Owner::Group(id)) => own.group == id || self.others.iter().any(|process| process.group == id),
-        };
-        if !is_there {
-            return Err(Errno::ESRCH);
+        if let Some(Owner::Thread(id) | Owner::Process(id) | Owner::Group(id)) = owner {
+            let is_named = |process: &Process<M>| [process.id, process.group, process.session].contains(&id);
+            let has_thread = self.process.index_of(id).is_ok() || self.others.owner(id).is_some();
+            if !has_thread && !is_named(self.process) && !self.others.iter().any(is_named) {
+                return Err(Errno::ESRCH);
+            }
         }
         let Ids { real, effective, .. } = self.identity().user;
         let owned = self.system.owned(description);

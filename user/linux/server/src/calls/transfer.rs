@@ -47,7 +47,7 @@ fn swallow(vectors: &[Vector]) -> Result {
 }
 
 /// Checks that the offset behind the last byte of a transfer is one that a file can have.
-fn check_end(start: u64, length: u64) -> Result<()> {
+pub(super) fn check_end(start: u64, length: u64) -> Result<()> {
     let end = start.checked_add(length).filter(|end| i64::try_from(*end).is_ok());
     end.map(drop).ok_or(Errno::EINVAL)
 }

@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use zerocopy::IntoBytes;
 
-use super::Instance;
 use super::ending::child_code;
+use super::{INSTRUCTION, Instance};
 use crate::notices::Due;
 use crate::owners::{Owned, Owner, Reason};
 use crate::process::{News, Process, Status};
@@ -21,8 +21,6 @@ use crate::{Machine, System};
 const INTERRUPTED: u64 = (-4i64).cast_unsigned();
 /// The result `ERESTARTSYS`, which tells a program to send its call again.
 const AGAIN: u64 = (-512i64).cast_unsigned();
-/// Size of an instruction.
-const INSTRUCTION: u64 = 4;
 
 impl<M: Machine> Instance<M> {
     /// Delivers the signals that have come for a process, to each of its threads that runs or waits.
@@ -153,11 +151,7 @@ impl<M: Machine> Instance<M> {
             Disposition::Handle(action) if process.thread().sends => self.interrupt_message(process, &info, &action),
             Disposition::Handle(action) => {
                 let mut registers = self.system.memory.hardware.registers(&process.thread().machine);
-                if let Some(waiting) = process.thread_mut().waiting.take() {
-                    let thread = process.thread().id;
-                    self.system.waiters.remove(thread, &waiting);
-                    self.system.cancel(thread, &waiting);
-                    self.tell_time_left(&process, &waiting);
+                if let Some(waiting) = self.take_wait(&mut process) {
                     let result = interrupt(&waiting, &action, &mut registers);
                     self.caller(&mut process).end_trace(result);
                 }
@@ -170,11 +164,7 @@ impl<M: Machine> Instance<M> {
     /// Ends the wait of a process's present thread, which has sent its call, to run a signal handler.
     fn interrupt_message(&mut self, mut process: Box<Process<M>>, info: &Info, action: &Action) {
         let mut result = AGAIN;
-        if let Some(waiting) = process.thread_mut().waiting.take() {
-            let thread = process.thread().id;
-            self.system.waiters.remove(thread, &waiting);
-            self.system.cancel(thread, &waiting);
-            self.tell_time_left(&process, &waiting);
+        if let Some(waiting) = self.take_wait(&mut process) {
             let ended = result_of_interrupted(&waiting, action);
             self.caller(&mut process).end_trace(ended);
             result = ended.unwrap_or(AGAIN);
@@ -185,6 +175,20 @@ impl<M: Machine> Instance<M> {
         let mut registers = self.stop_thread(&mut process);
         self.handle_or_fault(&mut process, info, action, &mut registers);
         self.go_on(process, registers, Rest::Stopped);
+    }
+
+    /// Ends the wait of a process's present thread for a handler, and what its call has begun. Returns what there was
+    /// to know of it.
+    fn take_wait(&mut self, process: &mut Process<M>) -> Option<Waiting> {
+        let mut waiting = process.thread_mut().waiting.take()?;
+        let thread = process.thread().id;
+        self.system.waiters.remove(thread, &waiting);
+        self.system.cancel(thread, &waiting);
+        self.tell_time_left(process, &waiting);
+        let mut caller = self.caller(process);
+        caller.end_operation(&mut waiting);
+        caller.end_message(&mut waiting);
+        Some(waiting)
     }
 
     /// Tells a process how much time of its wait was left, if it wants to know.
