@@ -21,8 +21,7 @@ const CODE: usize = 0x2a0;
 const SIZE: usize = CODE + 4 * INSTRUCTIONS.len();
 
 /// Names of the functions and of the image, each with a zero behind it.
-const TEXT: &[u8] =
-    b"\0__kernel_clock_gettime\0__kernel_clock_getres\0__kernel_gettimeofday\0__kernel_rt_sigreturn\0\
+const TEXT: &[u8] = b"\0__kernel_clock_gettime\0__kernel_clock_getres\0__kernel_gettimeofday\0__kernel_rt_sigreturn\0\
       linux-vdso.so.1\0LINUX_2.6.39\0";
 /// Place of the image's name among the names.
 const OWN_NAME: usize = 90;
