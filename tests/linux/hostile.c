@@ -6,6 +6,7 @@
 
 #include "system.h"
 
+enum { PTRACE = 117, PRCTL = 167 };
 enum { CHILDREN = 6, CALLS = 1500, WNOHANG = 1, ROUNDS = 200, PATIENCE = 4, REAL = 0 };
 
 static uint64_t state = 88172645463325252;
@@ -42,8 +43,10 @@ static number argument(void) {
     }
 }
 
-/* Sends a signal to the parent: who may do that may end it. */
+/* Sends a signal to the parent, or traces it: who may do that may end it. */
 static int is_left_out(number what, number first, number second) {
+    if (what == PTRACE)
+        return (int)second == 1;
     int signals = what == KILL || what == TKILL || what == TGKILL || what == RT_SIGQUEUEINFO;
     return signals && ((int)first <= 1 || (int)second == 1);
 }
@@ -82,7 +85,7 @@ static void linux_call(number what, number first, number second) {
                      :: "x10", "memory");
 }
 
-enum { PRCTL = 167, SET_ENTRANCE = 0x54656e63, MESSAGE = 7, HAS_DEADLINE = 1 << 12 };
+enum { SET_ENTRANCE = 0x54656e63, MESSAGE = 7, HAS_DEADLINE = 1 << 12 };
 
 /* Sends a call as a message to the personality, possibly without waiting for the reply. */
 static void send(number what, number first, number second) {

@@ -103,6 +103,59 @@ pub mod wait {
     pub const CLONE: u32 = 0x8000_0000;
 }
 
+pub mod trace {
+    //! Requests of `ptrace`, and what belongs to them.
+    pub const TRACEME: u32 = 0;
+    pub const PEEKTEXT: u32 = 1;
+    pub const PEEKDATA: u32 = 2;
+    pub const POKETEXT: u32 = 4;
+    pub const POKEDATA: u32 = 5;
+    pub const CONT: u32 = 7;
+    pub const KILL: u32 = 8;
+    pub const SINGLESTEP: u32 = 9;
+    pub const ATTACH: u32 = 16;
+    pub const DETACH: u32 = 17;
+    pub const SYSCALL: u32 = 24;
+    pub const SETOPTIONS: u32 = 0x4200;
+    pub const GETEVENTMSG: u32 = 0x4201;
+    pub const GETSIGINFO: u32 = 0x4202;
+    pub const SETSIGINFO: u32 = 0x4203;
+    pub const GETREGSET: u32 = 0x4204;
+    pub const SETREGSET: u32 = 0x4205;
+    pub const SEIZE: u32 = 0x4206;
+    pub const INTERRUPT: u32 = 0x4207;
+    pub const LISTEN: u32 = 0x4208;
+    pub const GETSIGMASK: u32 = 0x420a;
+    pub const SETSIGMASK: u32 = 0x420b;
+    pub const GET_SYSCALL_INFO: u32 = 0x420e;
+
+    pub mod event {
+        //! Events.
+        pub const FORK: u32 = 1;
+        pub const VFORK: u32 = 2;
+        pub const CLONE: u32 = 3;
+        pub const EXEC: u32 = 4;
+        pub const VFORK_DONE: u32 = 5;
+        pub const EXIT: u32 = 6;
+        pub const STOP: u32 = 128;
+    }
+
+    pub mod option {
+        //! Options: a bit for each event, and others.
+        pub const MARK_CALLS: u32 = 1;
+        pub const KILL_AT_END: u32 = 1 << 20;
+        pub const ALL: u32 = 0x3000ff;
+    }
+
+    pub mod regset {
+        //! Sets of registers.
+        pub const GENERAL: u32 = 1;
+        pub const FLOAT: u32 = 2;
+        pub const THREAD_POINTER: u32 = 0x401;
+        pub const CALL: u32 = 0x404;
+    }
+}
+
 pub mod file_type {
     //! Types of files in the upper bits of a mode.
     pub const MASK: u32 = 0o170000;

@@ -22,6 +22,8 @@ pub enum State {
     Sleeps,
     /// A signal has stopped the process.
     Stopped,
+    /// The process has stopped for the one that traces it.
+    Traced,
     /// The process has ended, and its parent does not know yet.
     Ended,
 }
@@ -33,6 +35,7 @@ impl State {
             State::Runs => 'R',
             State::Sleeps => 'S',
             State::Stopped => 'T',
+            State::Traced => 't',
             State::Ended => 'Z',
         }
     }
@@ -42,6 +45,7 @@ impl State {
             State::Runs => "running",
             State::Sleeps => "sleeping",
             State::Stopped => "stopped",
+            State::Traced => "tracing stop",
             State::Ended => "zombie",
         }
     }
@@ -137,6 +141,8 @@ pub struct Process<'a> {
     pub id: u32,
     /// Number of the parent.
     pub parent: u32,
+    /// Number of the thread that traces it; 0 for none.
+    pub tracer: u32,
     /// Number of the group.
     pub group: u32,
     /// Number of the session.
@@ -254,8 +260,8 @@ impl Process<'_> {
         let (letter, word) = (self.state.letter(), self.state.word());
         text.add(format_args!("\nUmask:\t{:04o}\nState:\t{letter} ({word})\n", self.mask));
         text.add(format_args!(
-            "Tgid:\t{}\nNgid:\t0\nPid:\t{}\nPPid:\t{}\nTracerPid:\t0\n",
-            self.id, self.thread, self.parent
+            "Tgid:\t{}\nNgid:\t0\nPid:\t{}\nPPid:\t{}\nTracerPid:\t{}\n",
+            self.id, self.thread, self.parent, self.tracer
         ));
         for (name, ids) in [("Uid", self.users), ("Gid", self.group_ids)] {
             let [real, effective, saved, files] = ids;

@@ -32,6 +32,7 @@ fn process() -> Process<'static> {
     Process {
         thread: 12,
         id: 11,
+        tracer: 0,
         parent: 3,
         group: 10,
         session: 9,

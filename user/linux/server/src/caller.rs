@@ -36,6 +36,10 @@ pub enum Outcome {
     },
     /// The thread makes its calls in another way from now on.
     Enter(Box<Entering>),
+    /// The thread stops for its tracer before the call.
+    Stop,
+    /// As this, and the thread is traced.
+    Traced(Box<Outcome>),
     /// The thread goes on after all others that can run.
     Yield,
     /// The thread has ended with this code.
@@ -147,14 +151,27 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Makes a call that may be filtered or traced.
+    /// Makes a call that may be filtered or traced, unless its thread is to stop for its tracer first.
     #[cold]
     fn call_inspected(&mut self, number: u64, arguments: &[u64; 6]) -> Outcome {
-        match self.filter(number, arguments) {
+        let thread = self.process.thread();
+        let stops = thread.tracing.as_ref().is_some_and(|tracing| tracing.watches_calls);
+        if stops && !thread.sends && thread.waiting.is_none() {
+            return Outcome::Stop;
+        }
+        self.call_after_stop(number, arguments)
+    }
+
+    /// Makes a call that may be filtered or traced.
+    pub(crate) fn call_after_stop(&mut self, number: u64, arguments: &[u64; 6]) -> Outcome {
+        let outcome = match self.filter(number, arguments) {
             Some(outcome) => outcome,
             None if self.system.traces => self.call_traced(number, arguments),
             None => self.call_untraced(number, arguments),
-        }
+        };
+        let thread = self.process.thread();
+        // The registers of one that sends its calls are out of reach.
+        if thread.tracing.is_some() && !thread.sends { Outcome::Traced(Box::new(outcome)) } else { outcome }
     }
 
     /// Makes a call, and reports it when it is over.
@@ -166,7 +183,7 @@ impl<M: Machine> Caller<'_, M> {
         }
         let outcome = self.call_untraced(number, arguments);
         match &outcome {
-            Outcome::Wait => {}
+            Outcome::Wait | Outcome::Stop | Outcome::Traced(_) => {}
             Outcome::Return(result) => self.end_trace(Some(*result)),
             Outcome::Run { .. } | Outcome::Enter(_) | Outcome::Yield => self.end_trace(Some(0)),
             Outcome::Resume | Outcome::EndThread(_) | Outcome::Exit(_) => self.end_trace(None),

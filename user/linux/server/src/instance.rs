@@ -11,6 +11,7 @@
 mod ending;
 mod entering;
 mod signalling;
+mod tracing;
 
 pub(crate) use ending::{child_code, end_code};
 
@@ -30,6 +31,7 @@ use crate::signals::{Cause, Info, number};
 use crate::spaces::Used;
 use crate::terminals::TerminalId;
 use crate::thread::{FloatRegisters, Registers, Rest, State, Thread};
+use crate::tracing::Point;
 use crate::waiting::Alarm;
 use crate::{Machine, System};
 
@@ -60,6 +62,8 @@ pub enum Fault {
     },
     /// An instruction that does not exist, or that programs may not execute.
     Instruction(u64),
+    /// A breakpoint (`brk`) at an address.
+    Breakpoint(u64),
 }
 
 /// An instance.
@@ -161,6 +165,8 @@ impl<M: Machine> Instance<M> {
             Fault::Misaligned { address, .. } => (number::BUS, 1, address),
             // ILL_ILLOPC
             Fault::Instruction(address) => (number::ILL, 1, address),
+            // TRAP_BRKPT
+            Fault::Breakpoint(address) => (number::TRAP, 1, address),
         };
         if process.id == FIRST {
             self.fault = Some(fault);
@@ -259,6 +265,11 @@ impl<M: Machine> Instance<M> {
             Outcome::Resume => None,
             Outcome::Wait => return self.wait(process),
             Outcome::Run { entry, stack } => return self.run_program(process, entry, stack),
+            Outcome::Stop => {
+                let registers = self.system.memory.hardware.registers(&process.thread().machine);
+                return self.trap(process, Point::Entry, registers, Rest::Waits);
+            }
+            Outcome::Traced(outcome) => return self.conclude_traced(process, *outcome),
             Outcome::Enter(entering) => return self.enter(process, &entering),
             Outcome::Yield => return self.give_way(process),
             Outcome::EndThread(code) => return self.end_thread(process, Status::Exited(code)),
@@ -313,7 +324,7 @@ impl<M: Machine> Instance<M> {
         let System { memory, .. } = &mut self.system;
         let thread = &mut process.thread_mut().machine;
         memory.hardware.set_float_registers(thread, &FloatRegisters { q: [0; 32], status: 0, control: 0 });
-        self.go_on(process, first_registers(entry, stack), Rest::Stopped);
+        self.begin_traced(process, first_registers(entry, stack));
     }
 
     /// Stops the present thread of a process. Returns its registers.

@@ -43,6 +43,7 @@ pub mod system;
 mod terminal;
 pub mod terminals;
 pub mod thread;
+pub mod tracing;
 mod vdso;
 pub mod waiting;
 mod watches;

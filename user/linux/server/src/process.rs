@@ -143,10 +143,14 @@ pub struct Process<M: Machine> {
     pub ended: Option<Status>,
     /// A signal has stopped it. Its calls may wait all the same.
     pub is_stopped: bool,
+    /// The signal that has stopped it last.
+    pub stopped_by: u32,
     /// A signal lets it go on.
     pub is_continued: bool,
     /// News that the parent can learn.
     pub news: Option<News>,
+    /// The process whose thread has traced it, if that learns of its end before the parent does.
+    pub owed_to: Option<u32>,
     /// The signal that its parent gets when it ends; 0 for none.
     pub end_signal: u32,
     /// The threads: the first has the process's number, and stays as long as the process; the others follow by their
@@ -216,9 +220,11 @@ impl<M: Machine> Process<M> {
             abandoned_group: None,
             ended: None,
             is_stopped: false,
+            stopped_by: 0,
             is_continued: false,
             is_orphan: false,
             news: None,
+            owed_to: None,
             end_signal: 0,
             threads: vec![Box::new(thread)],
             present: 0,

@@ -68,6 +68,9 @@ fn wait_for(instance: &mut Instance<Kernel>, due: Duration) -> Wait {
 const STATUS: u64 = 0x3f;
 /// The cause of an alignment fault.
 const MISALIGNED: u64 = 0x21;
+/// The part of the syndrome that says what kind of exception it is, and that of a `brk`.
+const CLASS: u32 = 26;
+const BREAKPOINT: u64 = 0x3c;
 
 /// Does what a message asks for.
 fn serve(instance: &mut Instance<Kernel>, received: &Received) {
@@ -101,6 +104,8 @@ fn serve(instance: &mut Instance<Kernel>, received: &Received) {
             MISALIGNED => Fault::Misaligned { address: report.address, instruction: report.instruction },
             _ => Fault::Access { address: report.address, access, instruction: report.instruction },
         }
+    } else if report.syndrome >> CLASS == BREAKPOINT {
+        Fault::Breakpoint(report.instruction)
     } else {
         Fault::Instruction(report.instruction)
     };

@@ -29,6 +29,7 @@ use crate::specials::{Socket, Special, Specials};
 use crate::terminal::Terminal;
 use crate::terminals::{End, TerminalId, Terminals};
 use crate::thread::Threads;
+use crate::tracing::Traces;
 use crate::vdso;
 use crate::waiting::{Alarm, Key, Waiters, Waiting};
 
@@ -131,6 +132,8 @@ pub struct System<M: Machine> {
     pub waiters: Waiters,
     /// Random bytes that stay as long as the instance, once somebody has asked for them.
     pub(crate) start_identifier: Option<[u8; 16]>,
+    /// Threads that others trace.
+    pub(crate) tracing: Traces,
     /// The host name and the domain name.
     pub(crate) names: [Vec<u8>; 2],
     /// Processes for which signals have come.
@@ -176,6 +179,7 @@ impl<M: Machine> System<M> {
             is_short: false,
             waiters: Waiters::default(),
             start_identifier: None,
+            tracing: Traces::default(),
             names: ["tench", "(none)"].map(Vec::from),
             signalled: VecDeque::new(),
         };
@@ -483,6 +487,12 @@ impl<M: Machine> System<M> {
         process.send(info, thread);
         self.signalled.push_back(process.id);
         self.waiters.wake(Key::Signal(process.id));
+    }
+
+    /// Has a traced thread attended to when the present call has been served.
+    pub(crate) fn touch_traced(&mut self, thread: u32) {
+        self.tracing.touched.push_back(thread);
+        self.signalled.push_back(thread);
     }
 
     /// Copies bytes of a process until one cannot be read. Returns their number.

@@ -1,5 +1,6 @@
 //! Threads of processes.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::time::Duration;
 
@@ -13,6 +14,7 @@ use crate::Machine;
 use crate::filters::Filter;
 use crate::identity::Identity;
 use crate::signals::ThreadSignals;
+use crate::tracing::Tracing;
 use crate::waiting::Waiting;
 
 /// Parts of a turn of the usual length.
@@ -133,6 +135,8 @@ pub struct Thread<M: Machine> {
     pub identity: Identity,
     /// The system calls that it may make.
     pub filtering: Filtering,
+    /// How another thread traces it, if one does.
+    pub tracing: Option<Box<Tracing>>,
     /// The name, at first that of its program.
     pub name: [u8; 16],
     /// The signal for the end of the process's parent; 0 for none.
@@ -161,11 +165,17 @@ impl<M: Machine> Thread<M> {
             scheduling: Scheduling::default(),
             identity: Identity::SUPER_USER,
             filtering: Filtering::None,
+            tracing: None,
             name: [0; 16],
             end_of_parent: 0,
             clear_at_end: 0,
             robust_list: 0,
         }
+    }
+
+    /// Returns whether the thread has stopped for its tracer.
+    pub fn is_trapped(&self) -> bool {
+        self.tracing.as_ref().is_some_and(|tracing| tracing.stop.is_some())
     }
 
     /// Sets the name, of which 15 bytes count.

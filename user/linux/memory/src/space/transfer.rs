@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{Access, Space};
-use crate::{Errno, Hardware, Memory, ObjectId, PAGE_SIZE, Place};
+use super::{Access, MAX_AREAS, Space};
+use crate::{Errno, Hardware, Memory, ObjectId, PAGE_SIZE, Place, Rights};
 
 impl<H: Hardware> Space<H> {
     /// Copies bytes of the process from an address on. Returns how many could be read.
@@ -64,6 +64,35 @@ impl<H: Hardware> Space<H> {
             bytes[..part.len()].copy_from_slice(&from[part]);
             true
         })
+    }
+
+    /// Copies bytes to the process, also where it may only read, as long as others do not see them. Returns whether all
+    /// were written.
+    pub fn write_to_private(&mut self, memory: &mut Memory<H>, address: u64, from: &[u8]) -> bool {
+        let mut done = 0;
+        while done < from.len() {
+            let place = address.wrapping_add(done as u64);
+            let page = place & !(PAGE_SIZE - 1);
+            let count = (from.len() - done).min((page + PAGE_SIZE - place) as usize);
+            let Some(rights) = self.areas.at(place).filter(|(_, area)| !area.shared).map(|(_, area)| area.rights)
+            else {
+                return false;
+            };
+            let writable = Rights::READ | Rights::WRITE;
+            // The page becomes an area of its own meanwhile, between two others.
+            let is_full = self.areas.count() + 2 > MAX_AREAS;
+            if is_full || self.protect(memory, page, PAGE_SIZE, writable).is_err() {
+                return false;
+            }
+            let written = self.write(memory, place, &from[done..done + count]);
+            let restored = self.protect(memory, page, PAGE_SIZE, rights);
+            debug_assert!(restored.is_ok(), "{restored:?}");
+            if written < count {
+                return false;
+            }
+            done += count;
+        }
+        true
     }
 
     /// Copies zeros to the process, to an address on. Returns how many could be written.

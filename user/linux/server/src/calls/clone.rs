@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 
 use tench_linux_calls::Sysno;
+use tench_linux_calls::numbers::trace::event;
 use tench_linux_calls::numbers::{capability, clone};
 use tench_linux_files::Errno;
 
@@ -10,9 +11,10 @@ use crate::Machine;
 use crate::caller::{Caller, Result};
 use crate::limits::{UNLIMITED, resource};
 use crate::process::Process;
-use crate::signals::{SIGNALS, Stack};
+use crate::signals::{Info, SIGNALS, Stack, number};
 use crate::spaces::{SpaceId, Used};
 use crate::thread::{Thread, turn};
+use crate::tracing::MOST_ENDED;
 use crate::waiting::{Interruption, Key};
 
 /// Everything that a thread shares with its process.
@@ -64,7 +66,11 @@ impl<M: Machine> Caller<'_, M> {
         if let Some(waiting) = self.waiting() {
             let child = waiting.done as u32;
             let is_there = self.others.find(child).is_some_and(|child| !child.has_ended() && !child.has_executed);
-            return if is_there { Err(self.wait_for_program(child)) } else { Ok(child.into()) };
+            if is_there {
+                return Err(self.wait_for_program(child));
+            }
+            self.tell_end_of_vfork(child);
+            return Ok(child.into());
         }
         let beginning = Beginning { flags: flags & 0xffff_ffff, stack, thread_pointer, id_address: child_id };
         beginning.check()?;
@@ -74,6 +80,9 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         self.check_number()?;
+        if self.system.tracing.ended.len() >= MOST_ENDED {
+            return Err(Errno::EAGAIN);
+        }
         let id = self.others.next_id(self.process).ok_or(Errno::EAGAIN)?;
         if is_thread {
             let space = self.process.space;
@@ -84,6 +93,9 @@ impl<M: Machine> Caller<'_, M> {
         } else {
             self.make_process(id, &beginning)?;
         }
+        if self.process.thread().tracing.is_some() {
+            self.let_child_be_traced(id, is_thread, &beginning);
+        }
         if beginning.has(clone::PARENT_SETTID) {
             // As Linux, which does not look whether it can be written.
             self.copy_to(parent_id, &id.to_le_bytes());
@@ -92,6 +104,41 @@ impl<M: Machine> Caller<'_, M> {
             return Ok(id.into());
         }
         Err(self.wait_for_program(id))
+    }
+
+    /// Lets the tracer of a thread trace what it has made, if it wants so, and learn of it.
+    fn let_child_be_traced(&mut self, id: u32, is_thread: bool, beginning: &Beginning) {
+        let kind = match beginning.flags & 0xff {
+            _ if beginning.has(clone::VFORK) => event::VFORK,
+            signal if signal == u64::from(number::CHLD) && !is_thread => event::FORK,
+            _ => event::CLONE,
+        };
+        let Some(tracing) = &mut self.process.thread_mut().tracing else { return };
+        let is_told = !beginning.has(clone::UNTRACED) && tracing.wants(kind);
+        if is_told {
+            (tracing.event, tracing.message) = (Some(kind), id.into());
+        } else if !beginning.has(clone::PTRACE) {
+            return;
+        }
+        let inherited = tracing.inherited();
+        let process = if is_thread { Some(&mut *self.process) } else { self.others.get(id) };
+        let Some(process) = process else { return };
+        let Ok(index) = process.index_of(id) else { return };
+        let thread = &mut process.threads[index];
+        if !inherited.is_seized {
+            thread.signals.pending.add(Info::from_process(number::STOP, 0, 0));
+        }
+        thread.tracing = Some(Box::new(inherited));
+        self.system.touch_traced(id);
+    }
+
+    /// Lets the tracer learn that a child does not use the thread's memory any more.
+    fn tell_end_of_vfork(&mut self, child: u32) {
+        if let Some(tracing) = &mut self.process.thread_mut().tracing
+            && tracing.wants(event::VFORK_DONE)
+        {
+            (tracing.event, tracing.message) = (Some(event::VFORK_DONE), child.into());
+        }
     }
 
     /// Refuses a further thread to a user who has as many as may be.

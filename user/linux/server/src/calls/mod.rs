@@ -48,6 +48,7 @@ mod status;
 mod terminal;
 mod time;
 mod timers;
+mod tracing;
 mod transfer;
 mod usage;
 mod users;
@@ -358,6 +359,8 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::mincore => self.mincore(a, b, c),
             Sysno::membarrier => self.membarrier(a, b),
             Sysno::process_vm_readv => self.copy_foreign(a, [b, c], [d, e], f, false),
+            Sysno::restart_syscall => self.restart(),
+            Sysno::ptrace => self.ptrace(a, b, c, d),
             Sysno::process_vm_writev => self.copy_foreign(a, [b, c], [d, e], f, true),
             Sysno::mlock | Sysno::munlock => self.mlock(a, b),
             Sysno::mlockall => Self::mlockall(a),

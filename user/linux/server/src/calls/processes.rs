@@ -113,17 +113,19 @@ impl<M: Machine> Caller<'_, M> {
             };
             process.parent == own && is_named
         };
-        let mut is_there = false;
-        let mut found = None;
+        let (mut is_there, mut found) = (false, None);
+        if self.system.tracing.is_used {
+            (is_there, found) = self.traced_news(children, options, takes);
+        }
         for child in self.others.iter_mut().filter(|process| is_one(process)) {
             is_there = true;
-            found = news(child, options, takes);
             if found.is_some() {
                 break;
             }
+            found = news(child, options, takes);
         }
         if let (Some(child), true) = (&found, takes)
-            && self.others.get(child.id).is_some_and(|process| process.has_ended())
+            && self.others.get(child.id).is_some_and(|process| process.has_ended() && process.owed_to.is_none())
         {
             self.others.remove(child.id);
             self.process.children_used = self.process.children_used.saturating_add(child.used);
@@ -134,6 +136,61 @@ impl<M: Machine> Caller<'_, M> {
             None if options & wait::NOHANG != 0 => Ok(None),
             None => Err(self.wait(&[Key::Children(own)], None, Interruption::Restartable)),
         }
+    }
+
+    /// Returns whether there are traced threads for whose news a call waits, and the next news of one.
+    fn traced_news(&mut self, children: Children, options: u32, takes: bool) -> (bool, Option<Child>) {
+        let own = self.process.id;
+        let is_named = |id: u32, group: u32| match children {
+            Children::Any => true,
+            Children::One(one) => id == one,
+            Children::Group(other) => group == other,
+        };
+        let mut is_there = false;
+        for process in self.others.iter_mut() {
+            let (group, user) = (process.group, process.identity().user.real);
+            for thread in &mut process.threads {
+                let id = thread.id;
+                let Some(tracing) = thread.tracing.as_mut().filter(|tracing| tracing.tracer_process == own) else {
+                    continue;
+                };
+                if !is_named(id, group) {
+                    continue;
+                }
+                is_there = true;
+                let Some(point) = tracing.stop.as_ref().filter(|stop| stop.is_news).map(|stop| stop.point) else {
+                    continue;
+                };
+                let code = tracing.code(point);
+                if let (Some(stop), true) = (&mut tracing.stop, takes) {
+                    stop.is_news = false;
+                }
+                let (value, word) = (code.cast_signed(), code << 8 | 0x7f);
+                return (true, Some(Child { id, user, code: child_code::TRAPPED, value, word, used: Duration::ZERO }));
+            }
+            if process.owed_to == Some(own) && is_named(process.id, group) {
+                is_there = true;
+                if let Some(child) = ended(process, options) {
+                    if takes {
+                        self.system.tracing.paid.push(child.id);
+                        self.system.signalled.push_back(child.id);
+                    }
+                    return (true, Some(child));
+                }
+            }
+        }
+        let ended = &mut self.system.tracing.ended;
+        let mut all = ended.iter().filter(|(id, end)| end.tracer == own && is_named(**id, end.group));
+        let Some((id, end)) = all.next().map(|(id, end)| (*id, *end)) else { return (is_there, None) };
+        if options & wait::EXITED == 0 {
+            return (true, None);
+        }
+        if takes {
+            ended.remove(&id);
+        }
+        let (code, value) = end_code(end.status);
+        let (user, word) = (end.user, end.status.word());
+        (true, Some(Child { id, user, code, value, word, used: Duration::ZERO }))
     }
 
     /// Returns what a process says of a property, or `ESRCH`. Without a number, that is the own process.
@@ -201,12 +258,24 @@ impl<M: Machine> Caller<'_, M> {
     }
 }
 
+/// Returns the news of the end of a process, if that is asked for.
+fn ended<M: Machine>(process: &Process<M>, options: u32) -> Option<Child> {
+    let (id, user, used) =
+        (process.id, process.identity().user.real, process.used.saturating_add(process.children_used));
+    let status = process.ended?;
+    let (code, value) = end_code(status);
+    (options & wait::EXITED != 0).then(|| Child { id, user, code, value, word: status.word(), used })
+}
+
 /// Returns news of a child, if it has any that are asked for.
 fn news<M: Machine>(child: &mut Process<M>, options: u32, takes: bool) -> Option<Child> {
+    if child.has_ended() {
+        return if child.owed_to.is_none() { ended(child, options) } else { None };
+    }
     let (id, user, used) = (child.id, child.identity().user.real, child.used.saturating_add(child.children_used));
-    if let Some(status) = child.ended {
-        let (code, value) = end_code(status);
-        return (options & wait::EXITED != 0).then(|| Child { id, user, code, value, word: status.word(), used });
+    let tracing = child.threads.first().and_then(|thread| thread.tracing.as_ref());
+    if tracing.is_some_and(|tracing| tracing.tracer_process == child.parent) {
+        return None;
     }
     let (code, value, word) = match child.news? {
         News::Stopped(signal) if options & wait::UNTRACED != 0 => {

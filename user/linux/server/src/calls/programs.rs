@@ -116,7 +116,8 @@ impl<M: Machine> System<M> {
         for _ in 0..MAX_SCRIPTS {
             let object = self.program(node, own)?;
             let Some(Interpreter { path: program, argument }) = self.script(object)? else {
-                let (identity, told) = self.after_program(node, own);
+                let is_bound = own.has_no_new_privileges || viewer.is_traced_without_power();
+                let (identity, told) = self.after_program(node, own, is_bound);
                 let mut random = [0; 16];
                 self.memory.hardware.random(&mut random);
                 let (shown, trampoline, arguments) = (named.shown, self.trampoline, &arguments[..]);
@@ -140,15 +141,18 @@ impl<M: Machine> System<M> {
         Err(Errno::ELOOP)
     }
 
-    /// Returns who somebody is after having run a program's file, and what the program is told of that.
-    fn after_program(&self, node: NodeId, own: &Identity) -> (Identity, exec::Identity) {
+    /// Returns the identity after a program's file was run, and what the program is told of that. One that is bound
+    /// gains no privileges.
+    fn after_program(&self, node: NodeId, own: &Identity, is_bound: bool) -> (Identity, exec::Identity) {
         const SET_GROUP: u32 = permission::SET_GROUP | permission::GROUP_EXECUTE;
         let attributes = &self.tree.node(node).attributes;
         let (user, group) = (
             (attributes.permissions & permission::SET_USER != 0).then_some(attributes.user),
             (attributes.permissions & SET_GROUP == SET_GROUP).then_some(attributes.group),
         );
-        let (new, distrusts) = own.after_program(user, group);
+        let bound = Identity { has_no_new_privileges: is_bound, ..own.clone() };
+        let (mut new, distrusts) = bound.after_program(user, group);
+        new.has_no_new_privileges = own.has_no_new_privileges;
         let [users, groups] = [new.user, new.group].map(|ids| [ids.real, ids.effective]);
         (new, exec::Identity { users, groups, distrusts })
     }

@@ -105,6 +105,10 @@ impl<M: Machine> Caller<'_, M> {
             thread,
             id: process.id,
             parent: process.parent,
+            tracer: process
+                .thread_of(thread)
+                .and_then(|thread| thread.tracing.as_ref())
+                .map_or(0, |tracing| tracing.tracer),
             group: process.group,
             session: process.session,
             terminal: terminal.map(|(device, terminal)| (device, terminal.discipline.foreground())),
@@ -264,6 +268,7 @@ fn flags(rights: Rights) -> [bool; 3] {
 fn state<M: Machine>(process: &Process<M>, thread: u32) -> State {
     match process.thread_of(thread).map(|thread| thread.state) {
         None | Some(ThreadState::Ended) => State::Ended,
+        _ if process.thread_of(thread).is_some_and(|thread| thread.is_trapped()) => State::Traced,
         _ if process.is_stopped => State::Stopped,
         Some(ThreadState::Runs) => State::Runs,
         Some(ThreadState::Waits) => State::Sleeps,

@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
+use tench_linux_calls::numbers::capability;
 use tench_linux_files::{Class, Credentials, Errno, Generated, NodeId, Target, Tree};
 
 use super::fixed::{self, FIXED, Made};
@@ -63,6 +64,16 @@ pub(crate) struct Found {
 }
 
 impl<'a, M: Machine> Viewer<'a, M> {
+    /// Returns whether the process is traced by one that does not have the power to trace all.
+    pub fn is_traced_without_power(&self) -> bool {
+        let tracing = self.own.and_then(|own| own.thread().tracing.as_ref());
+        let tracer = tracing.and_then(|tracing| Some((self.others?.find(tracing.tracer_process)?, tracing.tracer)));
+        tracer.is_some_and(|(process, id)| {
+            let identity = process.thread_of(id).map_or_else(|| process.identity(), |thread| &thread.identity);
+            !identity.has(capability::SYS_PTRACE)
+        })
+    }
+
     /// Returns a viewer who sees no processes.
     pub const fn nobody() -> Viewer<'a, M> {
         Viewer { own: None, others: None }

@@ -20,6 +20,8 @@ pub mod child_code {
     pub const EXITED: i32 = 1;
     /// A signal has ended it.
     pub const KILLED: i32 = 2;
+    /// It has stopped for its tracer.
+    pub const TRAPPED: i32 = 4;
     /// A signal has stopped it.
     pub const STOPPED: i32 = 5;
     /// The child goes on.
@@ -63,6 +65,7 @@ impl<M: Machine> System<M> {
         self.tell_children_of_others(process, others);
         let present = process.present;
         for index in (0..process.threads.len()).filter(|index| *index != present) {
+            self.note_end_of_thread(process, index, Status::Exited(0));
             self.end_wait(&mut process.threads[index]);
             self.leave_memory(process, index);
         }
@@ -106,11 +109,13 @@ impl<M: Machine> Instance<M> {
             return self.end(process, status);
         }
         self.system.leave_memory(&mut process, index);
+        self.end_tracing(process.thread().id, false);
         let ended = process.thread().id;
         if index == 0 {
             self.stop_thread(&mut process);
             process.thread_mut().state = State::Ended;
         } else {
+            self.tell_end_of_thread(&process, index, status);
             let thread = process.threads.remove(index);
             process.present = 0;
             self.processes.remove_thread(thread.id);
@@ -123,7 +128,9 @@ impl<M: Machine> Instance<M> {
 
     /// Ends a process. The end of the first one is that of all.
     pub(super) fn end(&mut self, mut process: Box<Process<M>>, status: Status) {
+        let tracer = self.tell_end_of_threads(&process, status);
         self.release(&mut process);
+        self.end_tracing(process.id, true);
         if process.id == FIRST {
             self.processes.remove(FIRST);
             self.status = Some(status);
@@ -138,6 +145,13 @@ impl<M: Machine> Instance<M> {
         let cause = Cause::Child { id: process.id, user: process.identity().user.real, status: value };
         let info = Info { signal: end_signal, code, cause };
         process.ended = Some(status);
+        if let Some(tracer) = tracer {
+            let (id, user) = (process.id, process.identity().user.real);
+            process.owed_to = Some(tracer);
+            self.processes.put(process);
+            self.tell_tracer(tracer, id, user, code, value);
+            return self.let_orphans_go_on(&groups);
+        }
         let is_wanted = end_signal != number::CHLD || self.wants_children(parent);
         if is_wanted {
             self.processes.put(process);
@@ -154,7 +168,7 @@ impl<M: Machine> Instance<M> {
     }
 
     /// Returns whether a process wants to learn of its children's ends.
-    fn wants_children(&self, id: u32) -> bool {
+    pub(super) fn wants_children(&self, id: u32) -> bool {
         self.processes.find(id).is_some_and(|parent| {
             let action = parent.signals.action(number::CHLD);
             !action.ignores() && action.flags() & action_flag::NOCLDWAIT == 0

@@ -7,24 +7,27 @@ use core::time::Duration;
 use zerocopy::IntoBytes;
 
 use super::ending::child_code;
+use super::tracing::{AGAIN, interrupt_again};
 use super::{INSTRUCTION, Instance};
 use crate::notices::Due;
 use crate::owners::{Owned, Owner, Reason};
 use crate::process::{News, Process, Status};
 use crate::signals::frame::{self, Kept, Place};
-use crate::signals::{Action, Cause, Disposition, Info, action_flag, number};
+use crate::signals::{Action, Cause, Disposition, Info, action_flag, number, only};
 use crate::thread::{Registers, Rest, State};
+use crate::tracing::Point;
 use crate::waiting::{Interruption, Key, Waiting};
 use crate::{Machine, System};
 
 /// `EINTR` as a result.
 const INTERRUPTED: u64 = (-4i64).cast_unsigned();
-/// The result `ERESTARTSYS`, which tells a program to send its call again.
-const AGAIN: u64 = (-512i64).cast_unsigned();
 
 impl<M: Machine> Instance<M> {
     /// Delivers the signals that have come for a process, to each of its threads that runs or waits.
     pub(super) fn attend(&mut self, id: u32) {
+        if self.system.tracing.is_used {
+            self.attend_traced();
+        }
         let Some(process) = self.processes.get(id).filter(|process| !process.has_ended()) else { return };
         if process.is_killed() {
             return self.kill(id);
@@ -89,6 +92,7 @@ impl<M: Machine> Instance<M> {
     fn attend_thread(&mut self, thread: u32) {
         let Some(mut process) = self.processes.take_thread(thread) else { return };
         match process.thread().state {
+            _ if process.thread().is_trapped() => self.processes.put(process),
             State::Runs if process.is_due() && !process.is_stopped => {
                 let registers = self.stop_thread(&mut process);
                 self.go_on(process, registers, Rest::Stopped);
@@ -115,8 +119,11 @@ impl<M: Machine> Instance<M> {
     }
 
     /// Lets a thread go on whose process has been stopped.
-    fn let_thread_go_on(&mut self, thread: u32) {
+    pub(super) fn let_thread_go_on(&mut self, thread: u32) {
         let Some(mut process) = self.processes.take_thread(thread) else { return };
+        if self.has_stopped_for_tracer(&mut process) {
+            return self.processes.put(process);
+        }
         match process.thread_mut().stopped_at.take() {
             // A signal has stopped the process again.
             registers if process.is_stopped => {
@@ -138,6 +145,12 @@ impl<M: Machine> Instance<M> {
     fn attend_waiting(&mut self, mut process: Box<Process<M>>) {
         if process.thread().waiting.as_ref().is_some_and(|waiting| waiting.interruption == Interruption::Never) {
             return self.processes.put(process);
+        }
+        if process.thread().tracing.is_some() && process.is_due() {
+            return match self.break_wait(&mut process) {
+                Some((registers, rest)) => self.go_on_after_call(process, registers, rest),
+                None => self.processes.put(process),
+            };
         }
         let Some((info, disposition)) = process.take_signal() else { return self.processes.put(process) };
         match disposition {
@@ -179,7 +192,7 @@ impl<M: Machine> Instance<M> {
 
     /// Ends the wait of a process's present thread for a handler, and what its call has begun. Returns what there was
     /// to know of it.
-    fn take_wait(&mut self, process: &mut Process<M>) -> Option<Waiting> {
+    pub(super) fn take_wait(&mut self, process: &mut Process<M>) -> Option<Waiting> {
         let mut waiting = process.thread_mut().waiting.take()?;
         let thread = process.thread().id;
         self.system.waiters.remove(thread, &waiting);
@@ -206,12 +219,26 @@ impl<M: Machine> Instance<M> {
     }
 
     /// Lets the present thread of a process go on, which is at rest, after the signals that have come for it.
-    pub(super) fn go_on(&mut self, mut process: Box<Process<M>>, mut registers: Registers, rest: Rest) {
-        while let Some((info, disposition)) = process.take_signal() {
+    pub(super) fn go_on(&mut self, process: Box<Process<M>>, registers: Registers, rest: Rest) {
+        self.deliver(process, registers, rest, None);
+    }
+
+    /// As [`go_on`](Self::go_on), after a signal that the thread's tracer has chosen.
+    pub(super) fn deliver(
+        &mut self,
+        mut process: Box<Process<M>>,
+        mut registers: Registers,
+        rest: Rest,
+        mut chosen: Option<Info>,
+    ) {
+        loop {
+            let (info, disposition) = match next_signal(&mut process, &mut chosen) {
+                Next::None => break,
+                Next::Ask(info) => return self.trap(process, Point::Signal(info), registers, rest),
+                Next::Take(info, disposition) => (info, disposition),
+            };
             match disposition {
-                Disposition::End => {
-                    return self.end(process, Status::Killed(info.signal));
-                }
+                Disposition::End => return self.end_by_signal(process, info.signal, registers, rest),
                 Disposition::Stop if self.is_orphaned(&process, info.signal) => {}
                 Disposition::Stop => {
                     let thread = process.thread_mut();
@@ -219,9 +246,13 @@ impl<M: Machine> Instance<M> {
                     return self.stop(process, info.signal);
                 }
                 Disposition::Handle(action) => {
+                    interrupt_again(&mut process, action.flags() & action_flag::RESTART != 0, &mut registers);
                     self.handle_or_fault(&mut process, &info, &action, &mut registers);
                 }
             }
+        }
+        if process.thread().tracing.is_some() {
+            return self.run_traced(process, registers, rest);
         }
         self.run(process, &registers, rest);
     }
@@ -265,7 +296,7 @@ impl<M: Machine> Instance<M> {
     /// Stops a process, whose present thread waits or is stopped already.
     fn stop(&mut self, mut process: Box<Process<M>>, signal: u32) {
         let hardware = &mut self.system.memory.hardware;
-        let running = process.threads.iter_mut().filter(|thread| thread.state == State::Runs);
+        let running = process.threads.iter_mut().filter(|thread| thread.state == State::Runs && !thread.is_trapped());
         for thread in running.filter(|thread| thread.stopped_at.is_none()) {
             hardware.stop(&mut thread.machine);
             thread.stopped_at = Some(hardware.registers(&thread.machine));
@@ -276,14 +307,22 @@ impl<M: Machine> Instance<M> {
             }
         }
         process.is_stopped = true;
+        process.stopped_by = signal;
         process.is_continued = false;
+        if self.system.tracing.is_used {
+            self.trap_all(&mut process, signal);
+        }
         process.news = Some(News::Stopped(signal));
         self.tell_parent(&process, child_code::STOPPED, signal);
         self.processes.put(process);
     }
 
-    /// Tells a process's parent that it has stopped or goes on.
+    /// Tells a process's parent that it has stopped or goes on, unless that traces it, and learns more.
     fn tell_parent(&mut self, process: &Process<M>, code: i32, signal: u32) {
+        let tracing = process.threads.first().and_then(|thread| thread.tracing.as_ref());
+        if tracing.is_some_and(|tracing| tracing.tracer_process == process.parent) {
+            return;
+        }
         let Some(parent) = self.processes.get(process.parent) else { return };
         if parent.signals.action(number::CHLD).flags() & action_flag::NOCLDSTOP == 0 {
             let cause =
@@ -308,7 +347,7 @@ impl<M: Machine> System<M> {
     /// Stops a thread that is at rest, so that it will go on with these registers. Returns the registers with which it
     /// has stopped. One that is being served is answered first: if it disappeared, it would take the personality's
     /// priority along.
-    fn stop_at(&mut self, thread: &mut M::Thread, registers: &Registers, rest: Rest) -> Registers {
+    pub(super) fn stop_at(&mut self, thread: &mut M::Thread, registers: &Registers, rest: Rest) -> Registers {
         let hardware = &mut self.memory.hardware;
         if rest == Rest::Stopped {
             return *registers;
@@ -333,10 +372,39 @@ fn interrupt(waiting: &Waiting, action: &Action, registers: &mut Registers) -> O
 
 /// Returns the result of a call that a handler interrupts; `None` if the call is made again.
 fn result_of_interrupted(waiting: &Waiting, action: &Action) -> Option<u64> {
-    let restarts = action.flags() & action_flag::RESTART != 0;
+    let restarts = action.flags() & action_flag::RESTART != 0 && waiting.interruption == Interruption::Restartable;
+    result_of_wait(waiting).or((!restarts).then_some(INTERRUPTED))
+}
+
+/// Returns the result of a call that has done something before it is interrupted.
+pub(super) fn result_of_wait(waiting: &Waiting) -> Option<u64> {
     let done = if waiting.messages > 0 { waiting.messages } else { waiting.done };
-    if done == 0 && waiting.interruption == Interruption::Restartable && restarts {
-        return None;
+    (done > 0).then_some(done)
+}
+
+/// What happens next to a thread that is about to run.
+enum Next {
+    /// No signal has come.
+    None,
+    /// A signal has come, of which the thread's tracer decides.
+    Ask(Info),
+    /// A signal is taken.
+    Take(Info, Disposition),
+}
+
+/// Takes the next signal of a process's present thread: first that which its tracer has chosen.
+fn next_signal<M: Machine>(process: &mut Process<M>, chosen: &mut Option<Info>) -> Next {
+    let is_traced = process.thread().tracing.is_some();
+    if let Some(info) = chosen.take() {
+        if process.thread().signals.blocked & only(info.signal) != 0 {
+            process.thread_mut().signals.pending.add(info);
+        } else if let Some(disposition) = process.signals.dispose(info.signal) {
+            return Next::Take(info, disposition);
+        }
     }
-    Some(if done > 0 { done } else { INTERRUPTED })
+    if is_traced && !process.is_killed() {
+        let blocked = process.thread().signals.blocked;
+        return process.take_signal_of(!blocked).map_or(Next::None, Next::Ask);
+    }
+    process.take_signal().map_or(Next::None, |(info, disposition)| Next::Take(info, disposition))
 }

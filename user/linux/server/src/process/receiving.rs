@@ -19,8 +19,10 @@ impl<M: Machine> Process<M> {
         } else if only(signal) & STOPPING != 0 {
             self.drop_signals(only(number::CONT));
         }
-        let is_blocked = self.threads[thread.unwrap_or(0)].signals.blocks(signal);
-        if !is_blocked && self.signals.is_ignored(signal) {
+        let receiver = &self.threads[thread.unwrap_or(0)];
+        // A tracer learns also of signals that are ignored.
+        let is_told = receiver.signals.blocks(signal) || receiver.tracing.is_some() && signal != number::KILL;
+        if !is_told && self.signals.is_ignored(signal) {
             return;
         }
         match thread {

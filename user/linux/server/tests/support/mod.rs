@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tench_linux::descriptors::Descriptor;
 use tench_linux::terminals::End;
-use tench_linux::thread::{Entrance, FloatRegisters, Registers, State};
+use tench_linux::thread::{Entrance, FloatRegisters, Registers, Rest, State};
 use tench_linux::{Fault, Instance, Machine, Process, System, Threads};
 use tench_linux_files::{Errno, Kind, Node};
 use tench_linux_locks::Owner;
@@ -482,6 +482,12 @@ impl Play {
                 assert_eq!(process.index_of(thread.id), Ok(index));
                 assert_eq!(thread.machine.number, thread.id);
                 assert_eq!(processes.owner(thread.id), Some(process.id));
+                let stop = thread.tracing.as_ref().and_then(|tracing| tracing.stop.as_ref());
+                if let Some(stop) = stop {
+                    let doing = if stop.rest == Rest::Waits { Doing::Waits } else { Doing::Stopped };
+                    assert_eq!((thread.machine.doing, thread.state), (doing, State::Runs), "thread {}", thread.id);
+                    continue;
+                }
                 let doing = match thread.state {
                     State::Runs if thread.stopped_at.is_none() => Doing::Runs,
                     State::Waits if thread.stopped_at.is_none() => Doing::Waits,

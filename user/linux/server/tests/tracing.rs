@@ -1,0 +1,493 @@
+//! Threads that others trace.
+
+mod support;
+
+use std::time::Duration;
+
+use support::{Doing, Play};
+use tench_linux_calls::Sysno;
+use tench_linux_memory::Access;
+
+/// Address in the program's data.
+const DATA: u64 = 0x20_1300;
+/// Address in the data at which `wait4` says what has happened.
+const STATUS: u64 = 0x20_1400;
+/// Address of the program's signal handler.
+const HANDLER: u64 = 0x20_0100;
+const FORK: u64 = 17;
+const VFORK: u64 = 0x4111;
+const THREAD: u64 = 0x5_0f00;
+const ALL: u64 = 0x4000_0000;
+const NOHANG: u64 = 1;
+
+const TRACEME: u64 = 0;
+const PEEK: u64 = 1;
+const POKE: u64 = 4;
+const CONT: u64 = 7;
+const ATTACH: u64 = 16;
+const DETACH: u64 = 17;
+const SYSCALL: u64 = 24;
+const SETOPTIONS: u64 = 0x4200;
+const GETEVENTMSG: u64 = 0x4201;
+const GETREGSET: u64 = 0x4204;
+const SETREGSET: u64 = 0x4205;
+const SEIZE: u64 = 0x4206;
+const INTERRUPT: u64 = 0x4207;
+const LISTEN: u64 = 0x4208;
+const GET_SYSCALL_INFO: u64 = 0x420e;
+
+const MARK_CALLS: u64 = 1;
+const TRACE_FORK: u64 = 2;
+const TRACE_VFORK: u64 = 4;
+const TRACE_CLONE: u64 = 8;
+const TRACE_EXEC: u64 = 16;
+const TRACE_VFORK_DONE: u64 = 32;
+const TRACE_EXIT: u64 = 64;
+const KILL_AT_END: u64 = 1 << 20;
+
+const TRAP: u64 = 5;
+const KILL: u64 = 9;
+const USR1: u64 = 10;
+const CHLD: u64 = 17;
+const SIGCONT: u64 = 18;
+const STOP: u64 = 19;
+const EVENT_STOP: u64 = 128;
+
+const EPERM: i64 = -1;
+const ESRCH: i64 = -3;
+const EINTR: i64 = -4;
+const EIO: i64 = -5;
+const EAGAIN: i64 = -11;
+const ECHILD: i64 = -10;
+const EINVAL: i64 = -22;
+const AGAIN: i64 = -512;
+
+fn call(play: &mut Play, id: u32, call: Sysno, arguments: &[u64]) -> Option<i64> {
+    let mut all = [0; 6];
+    all[..arguments.len()].copy_from_slice(arguments);
+    let result = play.call(id, call as u64, all).map(u64::cast_signed);
+    play.check();
+    result
+}
+
+fn trace(play: &mut Play, request: u64, id: u32, address: u64, data: u64) -> i64 {
+    call(play, 1, Sysno::ptrace, &[request, id.into(), address, data]).unwrap()
+}
+
+/// Waits for a thread without waiting. Returns its number, and the word that says what has happened.
+fn news(play: &mut Play, id: i64, options: u64) -> (i64, u64) {
+    play.put(1, STATUS, &[0]);
+    let found = call(play, 1, Sysno::wait4, &[id.cast_unsigned(), STATUS, options | ALL, 0]).unwrap();
+    let mut word = [0; 4];
+    play.read(1, STATUS, &mut word);
+    (found, u32::from_le_bytes(word).into())
+}
+
+/// Checks that a thread has stopped with a signal, and with an event above it.
+fn stopped(play: &mut Play, id: u32, signal: u64, event: u64) {
+    assert_eq!(news(play, id.into(), NOHANG), (id.into(), event << 16 | signal << 8 | 0x7f));
+    assert_eq!(news(play, id.into(), NOHANG), (0, 0), "it learns once");
+    assert_ne!(play.doing(id), Some(Doing::Runs));
+}
+
+fn word(play: &mut Play, address: u64) -> u64 {
+    let mut word = [0; 8];
+    assert_eq!(play.read(1, address, &mut word), 8);
+    u64::from_le_bytes(word)
+}
+
+/// Returns the general registers of a stopped thread.
+fn registers(play: &mut Play, id: u32) -> [u64; 34] {
+    play.put(1, DATA, &[DATA + 16, 34 * 8]);
+    assert_eq!(trace(play, GETREGSET, id, 1, DATA), 0);
+    assert_eq!(word(play, DATA + 8), 34 * 8);
+    std::array::from_fn(|index| word(play, DATA + 16 + 8 * index as u64))
+}
+
+fn set_registers(play: &mut Play, id: u32, registers: &[u64; 34]) {
+    play.put(1, DATA, &[DATA + 16, 34 * 8]);
+    play.put(1, DATA + 16, registers);
+    assert_eq!(trace(play, SETREGSET, id, 1, DATA), 0);
+}
+
+/// Sets the number of the call before which a thread has stopped.
+fn set_call(play: &mut Play, id: u32, number: u32) {
+    play.put(1, DATA, &[DATA + 16, 4, number.into()]);
+    assert_eq!(trace(play, SETREGSET, id, 0x404, DATA), 0);
+}
+
+fn child(play: &mut Play) -> u32 {
+    call(play, 1, Sysno::clone, &[FORK]).unwrap() as u32
+}
+
+/// Returns a child that lets itself be traced, and has stopped.
+fn traced(play: &mut Play) -> u32 {
+    let child = child(play);
+    assert_eq!(call(play, child, Sysno::ptrace, &[TRACEME]), Some(0));
+    assert_eq!(call(play, child, Sysno::ptrace, &[TRACEME]), Some(EPERM));
+    assert_eq!(call(play, child, Sysno::kill, &[child.into(), STOP]), None);
+    stopped(play, child, STOP, 0);
+    child
+}
+
+/// Returns a child that is seized with options.
+fn seized(play: &mut Play, options: u64) -> u32 {
+    let child = child(play);
+    assert_eq!(trace(play, SEIZE, child, 0, options), 0);
+    child
+}
+
+#[test]
+fn calls_stop_before_and_after() {
+    let mut play = Play::new(4096);
+    let child = traced(&mut play);
+    assert_eq!(trace(&mut play, SETOPTIONS, child, 0, 1 << 30), EINVAL);
+    assert_eq!(trace(&mut play, SETOPTIONS, child, 0, MARK_CALLS), 0);
+    assert_eq!(trace(&mut play, SYSCALL, child, 0, 0), 0);
+    assert_eq!(trace(&mut play, SYSCALL, child, 0, 0), ESRCH, "it runs");
+    assert_eq!(call(&mut play, child, Sysno::getppid, &[5, 6]), None);
+    stopped(&mut play, child, TRAP | 0x80, 0);
+    let found = registers(&mut play, child);
+    assert_eq!((found[0], found[1], found[7], found[8]), (5, 6, 0, Sysno::getppid as u64));
+    assert_eq!(trace(&mut play, GET_SYSCALL_INFO, child, 88, DATA), 80);
+    assert_eq!((word(&mut play, DATA), word(&mut play, DATA + 24)), (0xc000_00b7 << 32 | 1, Sysno::getppid as u64));
+    assert_eq!((word(&mut play, DATA + 8), word(&mut play, DATA + 32)), (found[32], 5));
+    assert_eq!(trace(&mut play, SYSCALL, child, 0, 0), 0);
+    stopped(&mut play, child, TRAP | 0x80, 0);
+    let found = registers(&mut play, child);
+    assert_eq!((found[0], found[7]), (1, 1));
+    assert_eq!(trace(&mut play, GET_SYSCALL_INFO, child, 88, DATA), 33);
+    assert_eq!((word(&mut play, DATA) & 0xff, word(&mut play, DATA + 24)), (2, 1));
+    assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+    assert_eq!(play.thread(child).registers.x[0], 1);
+    assert_eq!(call(&mut play, child, Sysno::getppid, &[]), Some(1), "calls are not watched any more");
+    play.end();
+}
+
+#[test]
+fn a_tracer_changes_calls_and_results() {
+    let mut play = Play::new(4096);
+    let child = traced(&mut play);
+    assert_eq!(trace(&mut play, SYSCALL, child, 0, 0), 0);
+    assert_eq!(call(&mut play, child, Sysno::getppid, &[7]), None);
+    stopped(&mut play, child, TRAP, 0);
+    set_call(&mut play, child, Sysno::getpid as u32);
+    assert_eq!(trace(&mut play, SYSCALL, child, 0, 0), 0);
+    stopped(&mut play, child, TRAP, 0);
+    let mut found = registers(&mut play, child);
+    assert_eq!(found[0], child.into());
+    found[0] = 77;
+    set_registers(&mut play, child, &found);
+    assert_eq!(trace(&mut play, SYSCALL, child, 0, 0), 0);
+    assert_eq!(play.thread(child).registers.x[0], 77);
+    // With the number -1, no call is made.
+    assert_eq!(call(&mut play, child, Sysno::exit_group, &[7]), None);
+    let mut found = registers(&mut play, child);
+    (found[0], found[8]) = (3, Sysno::getpid as u64);
+    set_registers(&mut play, child, &found);
+    set_call(&mut play, child, u32::MAX);
+    assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+    assert_eq!(play.thread(child).registers.x[0], 3);
+    play.end();
+}
+
+#[test]
+fn a_tracer_decides_of_signals() {
+    let mut play = Play::new(4096);
+    let child = traced(&mut play);
+    assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+    play.put(1, DATA, &[HANDLER, 0, 0, 0]);
+    play.put(child, DATA, &[HANDLER, 0, 0, 0]);
+    assert_eq!(call(&mut play, child, Sysno::rt_sigaction, &[USR1, DATA, 0, 8]), Some(0));
+    let pc = play.thread(child).registers.pc;
+    for (chosen, runs_at) in [(0, pc), (USR1, HANDLER)] {
+        assert_eq!(call(&mut play, 1, Sysno::kill, &[child.into(), USR1]), Some(0));
+        stopped(&mut play, child, USR1, 0);
+        assert_eq!(trace(&mut play, CONT, child, 0, chosen), 0);
+        assert_eq!(play.thread(child).registers.pc, runs_at);
+    }
+    // Those that do nothing are told, too.
+    assert_eq!(call(&mut play, 1, Sysno::kill, &[child.into(), CHLD]), Some(0));
+    stopped(&mut play, child, CHLD, 0);
+    assert_eq!(trace(&mut play, CONT, child, 0, 65), EIO);
+    assert_eq!(trace(&mut play, CONT, child, 0, KILL), 0);
+    assert_eq!(news(&mut play, -1, 0), (child.into(), KILL));
+    play.end();
+}
+
+#[test]
+fn a_wait_ends_for_a_signal_and_begins_again() {
+    for flags in [0, 0x1000_0000] {
+        let mut play = Play::new(4096);
+        assert_eq!(call(&mut play, 1, Sysno::pipe2, &[DATA, 0]), Some(0));
+        let ends = word(&mut play, DATA);
+        let child = traced(&mut play);
+        assert_eq!(trace(&mut play, SYSCALL, child, 0, 0), 0);
+        assert_eq!(call(&mut play, child, Sysno::read, &[ends & 0xff, DATA, 1]), None);
+        stopped(&mut play, child, TRAP, 0);
+        let pc = registers(&mut play, child)[32];
+        assert_eq!(trace(&mut play, SYSCALL, child, 0, 0), 0);
+        assert_eq!(news(&mut play, -1, NOHANG), (0, 0), "it waits");
+        assert_eq!(call(&mut play, 1, Sysno::kill, &[child.into(), USR1]), Some(0));
+        stopped(&mut play, child, TRAP, 0);
+        assert_eq!(registers(&mut play, child)[0], AGAIN.cast_unsigned());
+        assert_eq!(trace(&mut play, SYSCALL, child, 0, 0), 0);
+        stopped(&mut play, child, USR1, 0);
+        // Without a signal, it is made again.
+        assert_eq!(trace(&mut play, SYSCALL, child, 0, 0), 0);
+        let found = play.thread(child).registers;
+        assert_eq!((found.pc, found.x[0]), (pc - 4, ends & 0xff));
+        assert_eq!(call(&mut play, child, Sysno::rt_sigaction, &[USR1, DATA, 0, 8]), None);
+        set_call(&mut play, child, u32::MAX);
+        play.put(child, DATA, &[HANDLER, flags, 0, 0]);
+        assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+        assert_eq!(call(&mut play, child, Sysno::rt_sigaction, &[USR1, DATA, 0, 8]), Some(0));
+        assert_eq!(call(&mut play, child, Sysno::read, &[ends & 0xff, DATA, 1]), None);
+        let pc = play.thread(child).registers.pc;
+        assert_eq!(call(&mut play, 1, Sysno::kill, &[child.into(), USR1]), Some(0));
+        stopped(&mut play, child, USR1, 0);
+        assert_eq!(trace(&mut play, CONT, child, 0, USR1), 0);
+        assert_eq!(play.thread(child).registers.pc, HANDLER);
+        call(&mut play, child, Sysno::rt_sigreturn, &[]);
+        let found = play.thread(child).registers;
+        let expected = if flags == 0 { (pc, EINTR.cast_unsigned()) } else { (pc - 4, ends & 0xff) };
+        assert_eq!((found.pc, found.x[0]), expected);
+        play.end();
+    }
+}
+
+#[test]
+fn a_seized_thread_stops_when_it_is_interrupted() {
+    let mut play = Play::new(4096);
+    let child = seized(&mut play, 0);
+    assert_eq!(trace(&mut play, SEIZE, child, 0, 0), EPERM);
+    assert_eq!(news(&mut play, -1, NOHANG), (0, 0), "it runs");
+    assert_eq!(trace(&mut play, PEEK, child, DATA, DATA), ESRCH);
+    assert_eq!(trace(&mut play, INTERRUPT, child, 0, 0), 0);
+    stopped(&mut play, child, TRAP, EVENT_STOP);
+    assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+    assert_eq!(play.doing(child), Some(Doing::Runs));
+    // One that waits is interrupted, and waits anew.
+    assert_eq!(call(&mut play, child, Sysno::ppoll, &[0, 0, 0, 0, 8]), None);
+    let pc = play.thread(child).registers.pc;
+    assert_eq!(trace(&mut play, INTERRUPT, child, 0, 0), 0);
+    stopped(&mut play, child, TRAP, EVENT_STOP);
+    assert_eq!(trace(&mut play, DETACH, child, 0, 0), 0);
+    assert_eq!((play.doing(child), play.thread(child).registers.pc), (Some(Doing::Runs), pc - 4));
+    assert_eq!(trace(&mut play, INTERRUPT, child, 0, 0), ESRCH);
+    play.end();
+}
+
+#[test]
+fn a_sleep_goes_on_after_a_stop() {
+    let mut play = Play::new(4096);
+    let child = seized(&mut play, 0);
+    play.put(child, DATA, &[10, 0]);
+    assert_eq!(call(&mut play, child, Sysno::nanosleep, &[DATA, 0]), None);
+    for _ in 0..2 {
+        play.instance.system.memory.hardware.time += Duration::from_secs(4);
+        let pc = play.thread(child).registers.pc;
+        assert_eq!(trace(&mut play, INTERRUPT, child, 0, 0), 0);
+        stopped(&mut play, child, TRAP, EVENT_STOP);
+        assert_eq!(registers(&mut play, child)[0].cast_signed(), -516);
+        assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+        let found = play.thread(child).registers;
+        assert_eq!((found.pc, found.x[0], found.x[8]), (pc - 4, DATA, Sysno::restart_syscall as u64));
+        assert_eq!(call(&mut play, child, Sysno::restart_syscall, &[DATA, 0]), None);
+    }
+    play.instance.system.memory.hardware.time += Duration::from_secs(2);
+    play.instance.pass_time();
+    assert_eq!((play.doing(child), play.thread(child).registers.x[0]), (Some(Doing::Runs), 0));
+    assert_eq!(call(&mut play, 1, Sysno::restart_syscall, &[]), Some(EINTR));
+    play.end();
+}
+
+#[test]
+fn a_process_that_stops_tells_its_tracer() {
+    let mut play = Play::new(4096);
+    let child = seized(&mut play, 0);
+    assert_eq!(call(&mut play, 1, Sysno::kill, &[child.into(), STOP]), Some(0));
+    stopped(&mut play, child, STOP, 0);
+    assert_eq!(trace(&mut play, LISTEN, child, 0, 0), EIO, "its signal was not delivered yet");
+    assert_eq!(trace(&mut play, CONT, child, 0, STOP), 0);
+    stopped(&mut play, child, STOP, EVENT_STOP);
+    assert_eq!(trace(&mut play, LISTEN, child, 0, 0), 0);
+    assert_eq!(trace(&mut play, CONT, child, 0, 0), ESRCH, "it listens");
+    assert_eq!(call(&mut play, 1, Sysno::kill, &[child.into(), SIGCONT]), Some(0));
+    stopped(&mut play, child, TRAP, EVENT_STOP);
+    assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+    stopped(&mut play, child, SIGCONT, 0);
+    assert_eq!(trace(&mut play, CONT, child, 0, SIGCONT), 0);
+    assert_eq!(play.doing(child), Some(Doing::Runs));
+    // One that is stopped already stops for its tracer at once.
+    let other = self::child(&mut play);
+    assert_eq!(call(&mut play, 1, Sysno::kill, &[other.into(), STOP]), Some(0));
+    assert_eq!(trace(&mut play, SEIZE, other, 0, 0), 0);
+    stopped(&mut play, other, STOP, EVENT_STOP);
+    assert_eq!(trace(&mut play, DETACH, other, 0, 0), 0);
+    assert_eq!(play.doing(other), Some(Doing::Stopped));
+    assert_eq!(call(&mut play, 1, Sysno::kill, &[other.into(), SIGCONT]), Some(0));
+    assert_eq!(play.doing(other), Some(Doing::Runs));
+    play.end();
+}
+
+#[test]
+fn attached_threads_stop_by_a_signal() {
+    let mut play = Play::new(4096);
+    let child = child(&mut play);
+    assert_eq!(trace(&mut play, ATTACH, child, 0, 0), 0);
+    stopped(&mut play, child, STOP, 0);
+    assert_eq!(trace(&mut play, ATTACH, 1, 0, 0), EPERM);
+    assert_eq!(trace(&mut play, ATTACH, 99, 0, 0), ESRCH);
+    assert_eq!(trace(&mut play, 9999, child, 0, 0), EIO);
+    assert_eq!(trace(&mut play, DETACH, child, 0, 0), 0);
+    assert_eq!(play.doing(child), Some(Doing::Runs));
+    // A stop that the tracer lets happen lasts until it lets the thread go on.
+    assert_eq!(trace(&mut play, ATTACH, child, 0, 0), 0);
+    assert_eq!(trace(&mut play, CONT, child, 0, STOP), 0);
+    stopped(&mut play, child, STOP, 0);
+    assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+    assert_eq!(play.doing(child), Some(Doing::Runs));
+    play.end();
+}
+
+#[test]
+fn children_of_traced_threads_are_traced() {
+    let mut play = Play::new(4096);
+    let options = TRACE_FORK | TRACE_VFORK | TRACE_CLONE | TRACE_VFORK_DONE | TRACE_EXIT;
+    let child = seized(&mut play, options);
+    for (flags, event) in [(FORK, 1), (VFORK, 2), (THREAD, 3)] {
+        let made = call(&mut play, child, Sysno::clone, &[flags, if flags == THREAD { 0x20_4000 } else { 0 }]);
+        assert_eq!(made, None);
+        stopped(&mut play, child, TRAP, event);
+        assert_eq!(trace(&mut play, GETEVENTMSG, child, 0, DATA), 0);
+        let made = word(&mut play, DATA) as u32;
+        stopped(&mut play, made, TRAP, EVENT_STOP);
+        assert_eq!(trace(&mut play, CONT, made, 0, 0), 0);
+        if flags == THREAD {
+            assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+            assert_eq!(call(&mut play, made, Sysno::exit, &[4]), None);
+            stopped(&mut play, made, TRAP, 6);
+            assert_eq!(trace(&mut play, CONT, made, 0, 0), 0);
+            assert_eq!(news(&mut play, made.into(), 0), (made.into(), 4 << 8));
+            continue;
+        }
+        // It ends before its parent goes on.
+        assert_eq!(call(&mut play, made, Sysno::exit_group, &[3]), None);
+        stopped(&mut play, made, TRAP, 6);
+        assert_eq!(trace(&mut play, GETEVENTMSG, made, 0, DATA), 0);
+        assert_eq!(word(&mut play, DATA), 3 << 8);
+        assert_eq!(trace(&mut play, CONT, made, 0, 0), 0);
+        assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+        if flags == VFORK {
+            stopped(&mut play, child, TRAP, 5);
+            assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+        }
+        assert_eq!(play.doing(child), Some(Doing::Runs));
+        assert_eq!(play.thread(child).registers.x[0], made.into());
+        // The tracer learns of the end first, and then the parent.
+        assert_eq!(call(&mut play, child, Sysno::wait4, &[made.into(), 0, NOHANG, 0]), Some(0));
+        assert_eq!(news(&mut play, made.into(), 0), (made.into(), 3 << 8));
+        assert_eq!(news(&mut play, made.into(), NOHANG), (ECHILD, 0));
+        stopped(&mut play, child, CHLD, 0);
+        assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+        assert_eq!(call(&mut play, child, Sysno::wait4, &[made.into(), 0, NOHANG, 0]), Some(made.into()));
+    }
+    play.end();
+}
+
+#[test]
+fn programs_begin_stopped() {
+    let mut play = Play::new(4096);
+    let path = |play: &mut Play, id: u32| {
+        assert_eq!(play.write(id, DATA, b"/bin/program\0"), 13);
+    };
+    let child = traced(&mut play);
+    assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+    path(&mut play, child);
+    assert_eq!(call(&mut play, child, Sysno::execve, &[DATA, 0, 0]), None);
+    stopped(&mut play, child, TRAP, 0);
+    assert_eq!(trace(&mut play, SETOPTIONS, child, 0, TRACE_EXEC), 0);
+    assert_eq!(trace(&mut play, SYSCALL, child, 0, 0), 0);
+    path(&mut play, child);
+    assert_eq!(call(&mut play, child, Sysno::execve, &[DATA, 0, 0]), None);
+    stopped(&mut play, child, TRAP, 0);
+    assert_eq!(trace(&mut play, SYSCALL, child, 0, 0), 0);
+    stopped(&mut play, child, TRAP, 4);
+    assert_eq!(trace(&mut play, SYSCALL, child, 0, 0), 0);
+    stopped(&mut play, child, TRAP, 0);
+    assert_eq!(registers(&mut play, child)[32], HANDLER, "where the program begins");
+    assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+    assert_eq!(play.doing(child), Some(Doing::Runs));
+    play.end();
+}
+
+#[test]
+fn memory_is_read_and_written_also_where_the_program_may_not_write() {
+    let mut play = Play::new(4096);
+    let child = traced(&mut play);
+    play.put(child, DATA, &[5]);
+    assert_eq!(trace(&mut play, PEEK, child, DATA, DATA + 8), 0);
+    assert_eq!((word(&mut play, DATA + 8), word(&mut play, DATA)), (5, 0));
+    assert_eq!(trace(&mut play, PEEK, child, 0x1000, DATA), EIO);
+    assert_eq!(trace(&mut play, POKE, child, 0x1000, DATA), EIO);
+    // Code, over the end of a page, of the child alone.
+    assert!(!play.touch(child, 0x20_0ff8, Access::Write));
+    assert_eq!(trace(&mut play, POKE, child, 0x20_0ffc, 0x1122_3344_5566_7788), 0);
+    assert_eq!(trace(&mut play, PEEK, child, 0x20_0ffc, DATA), 0);
+    assert_eq!(word(&mut play, DATA), 0x1122_3344_5566_7788);
+    assert!(!play.touch(child, 0x20_0ff8, Access::Write));
+    assert!(play.touch(child, 0x20_0ff8, Access::Execute));
+    assert_ne!(word(&mut play, 0x20_0ff8) >> 32, 0x5566_7788);
+    play.end();
+}
+
+#[test]
+fn the_end_of_a_tracer_ends_tracing() {
+    for (options, lives) in [(0, true), (KILL_AT_END, false)] {
+        let mut play = Play::new(4096);
+        let (child, tracer) = (child(&mut play), child(&mut play));
+        assert_eq!(call(&mut play, tracer, Sysno::ptrace, &[SEIZE, child.into(), 0, options]), Some(0));
+        assert_eq!(trace(&mut play, INTERRUPT, child, 0, 0), ESRCH, "it is another's");
+        assert_eq!(call(&mut play, tracer, Sysno::ptrace, &[INTERRUPT, child.into()]), Some(0));
+        assert_eq!(play.doing(child), Some(Doing::Stopped));
+        assert_eq!(news(&mut play, child.into(), NOHANG), (0, 0), "its parent does not learn of that");
+        assert_eq!(call(&mut play, tracer, Sysno::exit_group, &[0]), None);
+        assert_eq!(play.doing(child), lives.then_some(Doing::Runs));
+        play.end();
+    }
+}
+
+#[test]
+fn only_who_may_inspect_a_process_traces_it() {
+    let mut play = Play::new(4096);
+    let (child, other) = (child(&mut play), child(&mut play));
+    assert_eq!(call(&mut play, other, Sysno::setuid, &[5]), Some(0));
+    for request in [ATTACH, SEIZE] {
+        assert_eq!(call(&mut play, other, Sysno::ptrace, &[request, child.into(), 0, 0]), Some(EPERM));
+    }
+    // A parent without power does not trace a child with it.
+    let grandchild = call(&mut play, child, Sysno::clone, &[FORK]).unwrap() as u32;
+    assert_eq!(call(&mut play, child, Sysno::setuid, &[5]), Some(0));
+    assert_eq!(call(&mut play, grandchild, Sysno::ptrace, &[TRACEME]), Some(EPERM));
+    play.end();
+}
+
+#[test]
+fn ends_of_threads_of_which_no_tracer_learns_are_bounded() {
+    let mut play = Play::new(4096);
+    let child = seized(&mut play, TRACE_CLONE);
+    for _ in 0..1024 {
+        assert_eq!(play.call(child, Sysno::clone as u64, [THREAD, 0x20_4000, 0, 0, 0, 0]), None);
+        assert_eq!(play.call(1, Sysno::ptrace as u64, [GETEVENTMSG, child.into(), 0, DATA, 0, 0]), Some(0));
+        let made = word(&mut play, DATA) as u32;
+        for id in [child, made] {
+            assert_eq!(play.call(1, Sysno::ptrace as u64, [CONT, id.into(), 0, 0, 0, 0]), Some(0));
+        }
+        assert_eq!(play.call(made, Sysno::exit as u64, [0; 6]), None);
+    }
+    assert_eq!(call(&mut play, child, Sysno::clone, &[THREAD, 0x20_4000]), Some(EAGAIN));
+    assert_eq!(news(&mut play, -1, 0).1, 0);
+    assert_eq!(call(&mut play, child, Sysno::clone, &[THREAD, 0x20_4000]), None);
+    play.end();
+}
