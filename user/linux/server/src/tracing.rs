@@ -24,9 +24,9 @@ pub struct Tracing {
     pub tracer: u32,
     /// The process of that thread.
     pub tracer_process: u32,
-    /// The tracer has seized the thread, so that stops are told apart, and nothing stops it but what the tracer asks for.
+    /// The tracer has seized the thread (`PTRACE_SEIZE`): it can tell kinds of stops apart, and interrupt the thread.
     pub is_seized: bool,
-    /// What the tracer wants to learn, as `PTRACE_SETOPTIONS` has it.
+    /// Events of which the tracer wants to learn, as `PTRACE_SETOPTIONS` has it.
     pub options: u32,
     /// The thread stops at its next call, or at the end of the present one.
     pub watches_calls: bool,
@@ -34,7 +34,7 @@ pub struct Tracing {
     pub is_interrupted: bool,
     /// The thread stays stopped with its process, and stops anew when that goes on.
     pub listens: bool,
-    /// What the last event was about.
+    /// A number about the last event: that of a new process or thread, or how one ends.
     pub message: u64,
     /// An event of the present call, of which the tracer has not learnt yet.
     pub event: Option<u32>,
@@ -55,7 +55,7 @@ pub struct Stop {
     pub point: Point,
     /// The thread's registers.
     pub registers: Registers,
-    /// What keeps the thread from running.
+    /// The reason why the thread does not run.
     pub rest: Rest,
     /// Number of the call, at or within one: what is in `x8` does not change it any more.
     pub call: u32,
@@ -80,7 +80,7 @@ pub enum Point {
     Stopped(u32),
 }
 
-/// What follows an event.
+/// The step that follows an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
     /// The call is over.
@@ -176,7 +176,7 @@ pub struct Ended {
 /// The most threads that have ended without their tracers having learnt of it, before there are no new ones.
 pub const MOST_ENDED: usize = 1024;
 
-/// What is known of tracing in an instance.
+/// Tracing in an instance, beside what each traced thread has.
 #[derive(Debug, Default)]
 pub struct Traces {
     /// Some thread is traced, or was.

@@ -1,7 +1,7 @@
 //! Code that every program finds in its memory, as an ELF image: the virtual dynamic shared object (vDSO).
 //!
 //! ```text
-//!  header │ segments │ symbols │ hash table │ dynamic section │ versions of symbols │ versions │ names │ code
+//!  header │ segments │ symbols │ hash table │ dynamic section │ symbols' versions │ versions │ names │ code
 //! ```
 //!
 //! C libraries, and Go's programs, look up functions there that read clocks. All functions have the version that Linux

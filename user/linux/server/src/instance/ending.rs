@@ -20,7 +20,7 @@ pub mod child_code {
     pub const EXITED: i32 = 1;
     /// A signal has ended it.
     pub const KILLED: i32 = 2;
-    /// It has stopped for its tracer.
+    /// The child, or a traced thread, has stopped for its tracer.
     pub const TRAPPED: i32 = 4;
     /// A signal has stopped it.
     pub const STOPPED: i32 = 5;

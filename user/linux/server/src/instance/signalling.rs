@@ -382,7 +382,7 @@ pub(super) fn result_of_wait(waiting: &Waiting) -> Option<u64> {
     (done > 0).then_some(done)
 }
 
-/// What happens next to a thread that is about to run.
+/// The next step of a thread that is about to run.
 enum Next {
     /// No signal has come.
     None,
