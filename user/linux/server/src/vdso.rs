@@ -4,10 +4,10 @@
 //!  header │ segments │ symbols │ hash table │ dynamic section │ symbols' versions │ versions │ names │ code
 //! ```
 //!
-//! C libraries, and Go's programs, look up functions there that read clocks. All functions have the version that Linux
-//! gives them: Go reads the table of versions without asking whether there is one. Clocks that count since the machine's
-//! start are read without a call, since programs may read the processor's counter; for all others the functions make the
-//! call.
+//! C libraries, and Go's programs, look up functions there that read clocks. All functions have the version that
+//! Linux gives them: Go reads the table of versions without asking whether there is one. Clocks that count since the
+//! machine's start are read without a call, since programs may read the processor's counter; for all others the
+//! functions make the call.
 
 /// Offsets of the parts.
 const SEGMENTS: usize = 0x40;
