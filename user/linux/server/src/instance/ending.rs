@@ -63,6 +63,9 @@ impl<M: Machine> System<M> {
     /// Ends all threads of a process but the present one, which becomes the first.
     pub(crate) fn end_other_threads(&mut self, process: &mut Process<M>, others: &mut Processes<M>) {
         self.tell_children_of_others(process, others);
+        if self.tracing.is_used {
+            self.keep_traced_of_present(process, others);
+        }
         let present = process.present;
         for index in (0..process.threads.len()).filter(|index| *index != present) {
             self.note_end_of_thread(process, index, Status::Exited(0));

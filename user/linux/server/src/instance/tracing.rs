@@ -11,9 +11,10 @@ use super::signalling::result_of_wait;
 use super::{INSTRUCTION, Instance};
 use crate::caller::Outcome;
 use crate::process::{Process, Status};
+use crate::processes::Processes;
 use crate::signals::{Cause, Info, action_flag, number};
 use crate::thread::{Registers, Rest, State};
-use crate::tracing::{After, Ended, Interrupted, Point, Resume, Stop};
+use crate::tracing::{After, Ended, Interrupted, Point, Resume, Stop, Tracing};
 use crate::waiting::{Interruption, Key, Waiting};
 use crate::{Machine, System};
 
@@ -382,26 +383,8 @@ impl<M: Machine> Instance<M> {
         if !self.system.tracing.is_used {
             return;
         }
-        for process in self.processes.iter_mut() {
-            let mut is_killed = false;
-            for thread in &mut process.threads {
-                let Some(tracing) = &mut thread.tracing else { continue };
-                let is_its = tracing.tracer == tracer || is_process && tracing.tracer_process == tracer;
-                if !is_its {
-                    continue;
-                }
-                is_killed |= tracing.options & option::KILL_AT_END != 0;
-                if tracing.stop.is_some() {
-                    tracing.resume = Some(Resume { signal: 0, is_detached: true });
-                    self.system.touch_traced(thread.id);
-                } else {
-                    thread.tracing = None;
-                }
-            }
-            if is_killed {
-                self.system.send(process, Info::from_process(number::KILL, 0, 0));
-            }
-        }
+        let is_its = |tracing: &Tracing| tracing.tracer == tracer || is_process && tracing.tracer_process == tracer;
+        self.system.let_go_of_traced(&mut self.processes, is_its);
         if !is_process {
             return;
         }
@@ -453,6 +436,39 @@ impl<M: Machine> Instance<M> {
 }
 
 impl<M: Machine> System<M> {
+    /// Ends the tracing of some threads, as the end of their tracer does: they go on, or are killed if that was wanted.
+    fn let_go_of_traced(&mut self, others: &mut Processes<M>, is_meant: impl Fn(&Tracing) -> bool) {
+        for process in others.iter_mut() {
+            let mut is_killed = false;
+            for thread in &mut process.threads {
+                let Some(tracing) = thread.tracing.as_mut().filter(|tracing| is_meant(tracing)) else { continue };
+                is_killed |= tracing.options & option::KILL_AT_END != 0;
+                if tracing.stop.is_some() {
+                    tracing.resume = Some(Resume { signal: 0, is_detached: true });
+                    self.tracing.touched.push_back(thread.id);
+                    self.signalled.push_back(thread.id);
+                } else {
+                    thread.tracing = None;
+                }
+            }
+            if is_killed {
+                self.send(process, Info::from_process(number::KILL, 0, 0));
+            }
+        }
+    }
+
+    /// Ends the tracing by all threads of a process but the present one, which becomes the first.
+    pub(super) fn keep_traced_of_present(&mut self, process: &Process<M>, others: &mut Processes<M>) {
+        let (own, present) = (process.id, process.thread().id);
+        self.let_go_of_traced(others, |tracing| tracing.tracer_process == own && tracing.tracer != present);
+        let threads = others.iter_mut().flat_map(|process| &mut process.threads);
+        for tracing in threads.filter_map(|thread| thread.tracing.as_mut()) {
+            if tracing.tracer == present {
+                tracing.tracer = own;
+            }
+        }
+    }
+
     /// Notes that a thread ends while its process goes on, if it is traced. Returns the tracer's process.
     pub(super) fn note_end_of_thread(&mut self, process: &Process<M>, index: usize, status: Status) -> Option<u32> {
         let thread = &process.threads[index];

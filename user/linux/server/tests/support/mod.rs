@@ -482,6 +482,11 @@ impl Play {
                 assert_eq!(process.index_of(thread.id), Ok(index));
                 assert_eq!(thread.machine.number, thread.id);
                 assert_eq!(processes.owner(thread.id), Some(process.id));
+                if let Some(tracing) = &thread.tracing {
+                    let tracer = processes.find(tracing.tracer_process).expect("a tracer's process is there");
+                    assert!(tracer.index_of(tracing.tracer).is_ok(), "thread {} has a tracer", thread.id);
+                    assert_eq!(tracing.resume, None, "thread {} has gone on", thread.id);
+                }
                 let stop = thread.tracing.as_ref().and_then(|tracing| tracing.stop.as_ref());
                 if let Some(stop) = stop {
                     let doing = if stop.rest == Rest::Waits { Doing::Waits } else { Doing::Stopped };
