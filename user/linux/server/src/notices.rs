@@ -64,6 +64,8 @@ pub struct Due {
 pub struct Notices {
     /// Entries by directories. There is at most one for each open file of a process.
     all: BTreeMap<NodeId, Vec<Notice>>,
+    /// Number of entries.
+    count: usize,
     due: VecDeque<Due>,
 }
 
@@ -71,6 +73,11 @@ impl Notices {
     /// Returns whether nobody wants to learn of anything.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// Returns the number of entries.
+    pub const fn count(&self) -> usize {
+        self.count
     }
 
     /// Returns whether somebody wants to learn of a directory.
@@ -88,16 +95,22 @@ impl Notices {
                 old.wanted |= new.wanted;
                 old.stays |= new.stays;
             }
-            None => here.push(new),
+            None => {
+                here.push(new);
+                self.count += 1;
+            }
         }
     }
 
-    /// Ends what a process, or everybody, wants by an open file.
-    pub fn end(&mut self, description: DescriptionId, process: Option<u32>) {
-        self.all.retain(|_, here| {
-            here.retain(|old| old.description != description || process.is_some_and(|id| id != old.process));
-            !here.is_empty()
-        });
+    /// Ends what a process, or everybody, wants to learn of a file, which may be no directory, by an open file.
+    pub fn end(&mut self, file: NodeId, description: DescriptionId, process: Option<u32>) {
+        let Some(here) = self.all.get_mut(&file) else { return };
+        let before = here.len();
+        here.retain(|old| old.description != description || process.is_some_and(|id| id != old.process));
+        self.count -= before - here.len();
+        if here.is_empty() {
+            self.all.remove(&file);
+        }
     }
 
     /// Takes a signal that is to be sent.
@@ -109,8 +122,9 @@ impl Notices {
 impl<M: Machine> System<M> {
     /// Prepares the signals that tell of something that has happened to a directory or in it.
     pub(crate) fn notify(&mut self, directory: NodeId, events: u32) {
-        let System { notices: Notices { all, due }, owners, waiters, .. } = self;
+        let System { notices: Notices { all, count, due }, owners, waiters, .. } = self;
         let Some(here) = all.get_mut(&directory) else { return };
+        *count -= here.len();
         here.retain(|notice| {
             if notice.wanted & events == 0 {
                 return true;
@@ -123,6 +137,7 @@ impl<M: Machine> System<M> {
             }
             notice.stays
         });
+        *count += here.len();
         if here.is_empty() {
             all.remove(&directory);
         }
