@@ -38,11 +38,12 @@ pub struct Thread {
     own: Option<Own>,
 }
 
-/// A CSpace with the endpoint of its thread.
+/// A CSpace with the endpoint of its thread, who can change it, and remove the node from it. So the capability by which
+/// the node is deleted stays here, and the CSpace has a copy.
 #[derive(Debug)]
 struct Own {
     root: Made<CapNode>,
-    node: Made<CapNode>,
+    _node: Made<CapNode>,
 }
 
 /// Address of that endpoint in it.
@@ -314,17 +315,16 @@ impl Own {
     /// Returns a CSpace with a copy of an endpoint.
     fn new(endpoint: Cap<Endpoint>) -> Result<Own, tench::memory::Error> {
         let (root, node) = (make::<CapNode>(SLOTS)?, make::<CapNode>(OWN_SLOTS)?);
-        root.cap().install_node(0, node.cap())?;
+        let slot = take_slot()?;
+        let installed = node.cap().copy_to(slot).and_then(|copy| root.cap().install_node(0, copy));
+        if installed.is_err() {
+            // Nothing is there if the copy could not be made.
+            let _ = OWN_CSPACE.delete_at(slot);
+        }
+        free_slot(slot);
+        installed?;
         root.cap().copy_from(OWN_ENDPOINT, OWN_CSPACE, endpoint.address())?;
-        Ok(Own { root, node })
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        // The node goes back to where its memory is known.
-        let removed = self.root.cap().remove_node(0, self.node.cap().address());
-        debug_assert!(removed.is_ok(), "{removed:?}");
+        Ok(Own { root, _node: node })
     }
 }
 

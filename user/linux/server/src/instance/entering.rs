@@ -22,12 +22,6 @@ impl<M: Machine> Instance<M> {
     pub fn call_by_message(&mut self, thread: u32, number: u64, arguments: &[u64; 6]) {
         let Some(mut process) = self.processes.take_thread(thread) else { return };
         self.forget_call(&mut process);
-        if process.is_stopped {
-            // The thread has not waited until its process goes on.
-            let registers = self.stop_thread(&mut process);
-            process.thread_mut().stopped_at = Some(registers);
-            return self.processes.put(process);
-        }
         process.thread_mut().sends = true;
         let outcome = if needs_registers(number) {
             Err(Errno::ENOSYS).into()

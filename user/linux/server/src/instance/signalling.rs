@@ -13,7 +13,7 @@ use crate::owners::{Owned, Owner, Reason};
 use crate::process::{News, Process, Status};
 use crate::signals::frame::{self, Kept, Place};
 use crate::signals::{Action, Cause, Disposition, Info, action_flag, number};
-use crate::thread::{Registers, Rest, State};
+use crate::thread::{Registers, Rest, State, Thread};
 use crate::waiting::{Interruption, Key, Waiting};
 use crate::{Machine, System};
 
@@ -266,6 +266,9 @@ impl<M: Machine> Instance<M> {
             hardware.stop(&mut thread.machine);
             thread.stopped_at = Some(hardware.registers(&thread.machine));
         }
+        for thread in process.threads.iter_mut().filter(|thread| thread.sends && thread.state == State::Waits) {
+            self.system.stop_sender(thread);
+        }
         for thread in &process.threads {
             if let Some(waiting) = &thread.waiting {
                 self.system.let_others_read(thread.id, &waiting.keys);
@@ -301,6 +304,22 @@ impl<M: Machine> Instance<M> {
 }
 
 impl<M: Machine> System<M> {
+    /// Stops a thread that has sent the call which waits: it need not wait for the answer, and would go on. The answer
+    /// is what has been done, or that the call is to be sent again.
+    fn stop_sender(&mut self, thread: &mut Thread<M>) {
+        let mut result = AGAIN;
+        if let Some(waiting) = thread.waiting.take() {
+            self.waiters.remove(thread.id, &waiting);
+            self.cancel(thread.id, &waiting);
+            result = done_of(&waiting).unwrap_or(AGAIN);
+        }
+        (thread.sends, thread.state, thread.trace) = (false, State::Runs, None);
+        let hardware = &mut self.memory.hardware;
+        hardware.answer(&mut thread.machine, Some(result));
+        hardware.stop(&mut thread.machine);
+        thread.stopped_at = Some(hardware.registers(&thread.machine));
+    }
+
     /// Stops a thread that is at rest, so that it will go on with these registers. Returns the registers with which it
     /// has stopped. One that is being served is answered first: if it disappeared, it would take the personality's
     /// priority along.
@@ -330,9 +349,15 @@ fn interrupt(waiting: &Waiting, action: &Action, registers: &mut Registers) -> O
 /// Returns the result of a call that a handler interrupts; `None` if the call is made again.
 fn result_of_interrupted(waiting: &Waiting, action: &Action) -> Option<u64> {
     let restarts = action.flags() & action_flag::RESTART != 0;
-    let done = if waiting.messages > 0 { waiting.messages } else { waiting.done };
-    if done == 0 && waiting.interruption == Interruption::Restartable && restarts {
+    let done = done_of(waiting);
+    if done.is_none() && waiting.interruption == Interruption::Restartable && restarts {
         return None;
     }
-    Some(if done > 0 { done } else { INTERRUPTED })
+    Some(done.unwrap_or(INTERRUPTED))
+}
+
+/// Returns what a call that waits returns if it does not go on, because something has been done.
+fn done_of(waiting: &Waiting) -> Option<u64> {
+    let done = if waiting.messages > 0 { waiting.messages } else { waiting.done };
+    (done > 0).then_some(done)
 }
