@@ -34,6 +34,11 @@ impl Context {
         Context { wanted, room: (places / 4 * 4) as usize, length, results: VecDeque::new() }
     }
 
+    /// Returns how many bytes its results take at most for a further one, if they have to grow for it.
+    pub(crate) fn growth(&self) -> usize {
+        if self.results.len() < self.results.capacity() { 0 } else { 2 * (self.results.len() + 4) * RESULT }
+    }
+
     /// Returns how many bytes its results take at most.
     pub(crate) const fn size(&self) -> usize {
         2 * self.room * RESULT

@@ -9,7 +9,7 @@ use tench_linux_files::{Errno, Kind};
 
 use super::transfer::{END, MAX_TRANSFER};
 use crate::Machine;
-use crate::caller::{Caller, Result, WAITS};
+use crate::caller::{Caller, MAX_SMALL, Result, WAITS};
 use crate::devices;
 use crate::operations::{Context, MOST, RESULT};
 use crate::specials::Special;
@@ -17,6 +17,10 @@ use crate::waiting::{Interruption, Key};
 
 /// The most operations that any context is made for.
 const MOST_WANTED: u64 = 0x1000_0000 / RESULT as u64;
+
+/// Bytes and operations after which others are served.
+const MOST_MOVED: u64 = 1 << 20;
+const MOST_SUBMITTED: u64 = 256;
 
 /// Kinds of operations.
 mod kind {
@@ -102,13 +106,30 @@ impl<M: Machine> Caller<'_, M> {
         // Linux takes no more at once than the context has places.
         let count = count.min(self.context(name)?.room as u64);
         let mut index = self.waiting().map_or(0, |waiting| waiting.messages);
+        let (first, mut moved) = (index, 0);
+        if let Some(waiting) = self.waiting_mut()
+            && waiting.keys.is_empty()
+        {
+            // Others have been served. No operation has waited so long.
+            waiting.deadline = None;
+        }
         while index < count {
+            if moved > MOST_MOVED || index - first == MOST_SUBMITTED {
+                let error = self.let_others_be_served(0);
+                self.note_submitted(index);
+                return Err(error);
+            }
             match self.submit(name, operations.wrapping_add(index * 8)) {
-                Ok(()) => index += 1,
-                Err(WAITS) => {
+                Ok(result) => {
+                    index += 1;
+                    moved += result.unsigned_abs();
+                    // What the call has done of this one is not done of the next.
                     if let Some(waiting) = self.waiting_mut() {
-                        waiting.messages = index;
+                        (waiting.done, waiting.deadline) = (0, None);
                     }
+                }
+                Err(WAITS) => {
+                    self.note_submitted(index);
                     return Err(WAITS);
                 }
                 Err(_) if index > 0 => break,
@@ -118,8 +139,15 @@ impl<M: Machine> Caller<'_, M> {
         Ok(index)
     }
 
-    /// Does the operation to which a pointer leads.
-    fn submit(&mut self, name: u64, pointer: u64) -> Result<()> {
+    /// Notes how many operations were taken, of a call that waits.
+    fn note_submitted(&mut self, count: u64) {
+        if let Some(waiting) = self.waiting_mut() {
+            waiting.messages = count;
+        }
+    }
+
+    /// Does the operation to which a pointer leads. Returns its result.
+    fn submit(&mut self, name: u64, pointer: u64) -> Result<i64> {
         let address = u64::from_le_bytes(self.read_record(pointer)?);
         let operation = Operation { record: self.read_record(address)?, address };
         let length = operation.word(iocb::LENGTH);
@@ -129,6 +157,10 @@ impl<M: Machine> Caller<'_, M> {
         let context = self.context(name)?;
         if context.results.len() >= context.room {
             return Err(Errno::EAGAIN);
+        }
+        let growth = context.growth();
+        if growth > MAX_SMALL {
+            self.system.memory.check_room(growth)?;
         }
         self.descriptor(operation.descriptor())?;
         let counter = operation.counter();
@@ -145,7 +177,7 @@ impl<M: Machine> Caller<'_, M> {
         if let Some(descriptor) = counter {
             self.count(descriptor);
         }
-        Ok(())
+        Ok(result)
     }
 
     /// Reads or writes. Returns how many bytes, or the error of that. What is wrong with the operation itself is an
