@@ -30,7 +30,7 @@ static void pause(number milliseconds) {
 
 static number own(void) { return call(GETPID, 0, 0, 0, 0, 0, 0); }
 
-static void show_permissions(const struct permissions *permissions) {
+static inline void show_permissions(const struct permissions *permissions) {
     show("  key", permissions->key);
     show("  user", permissions->user);
     show("  group", permissions->group);
@@ -41,13 +41,13 @@ static void show_permissions(const struct permissions *permissions) {
 }
 
 /* Shows that a time is that of the last seconds, or 0. */
-static void show_time(const char *what, number time) {
+static inline void show_time(const char *what, number time) {
     number passed = now() - time;
     show(what, time == 0 ? 0 : passed >= 0 && passed < 100 ? 1 : -1);
 }
 
 /* Shows a text word by word, without what differs from one time to the next: dates, and numbers of processes. */
-static void show_words(const char *text, number process) {
+static inline void show_words(const char *text, number process) {
     int column = 0;
     while (*text) {
         number value = 0, is_number = 1;
@@ -77,7 +77,7 @@ static void show_words(const char *text, number process) {
     }
 }
 
-static void show_file(const char *path) {
+static inline void show_file(const char *path) {
     static char text[4096];
     number file = call(OPENAT, AT_FDCWD, (number)path, RDONLY, 0, 0, 0);
     number count = call(READ, file, (number)text, sizeof text - 1, 0, 0, 0);

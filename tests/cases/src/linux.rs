@@ -31,7 +31,11 @@ pub const CASES: &[Case] = &[
     Case::new("LNX0006", "two instances side by side find only their own, also when one ends", side_by_side),
     Case::new("LNX0007", "a hostile program ends only itself, and leaves another instance alone", hostile),
     Case::new("LNX0008", "whoever lends a Linux program the terminal gets it back, whatever that does", terminal),
-    Case::new("LNX0009", "programs that take their own CSpaces apart leave nothing", apart),
+    Case::new(
+        "LNX0009",
+        "a program that takes capabilities or memory ends only itself, and its instance goes on",
+        thieves,
+    ),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
@@ -49,8 +53,8 @@ const VICTIM: &str = "linux/victim";
 const SEGMENTATION_FAULT: u64 = 128 + 11;
 /// Bytes that a hostile instance may have, so that it cannot take the neighbour's.
 const QUOTA: u64 = 128 << 20;
-/// Bytes that an instance may have whose programs take their CSpaces apart.
-const APART_QUOTA: u64 = 24 << 20;
+/// Bytes with which an instance can run small programs.
+const LITTLE: u64 = 16 << 20;
 /// Seeds of the hostile program, and calls that it makes with each.
 const SEEDS: u64 = 3;
 const CALLS: u64 = 5000;
@@ -206,6 +210,25 @@ fn hostile(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
+/// Runs programs with little memory that take from their instance what it has: each would have all of it if that were
+/// lost.
+fn thieves(_: &mut Stage) -> Outcome {
+    fill_records()?;
+    let play = || {
+        for (program, quota) in [(&["linux/powers", "1500"][..], LITTLE), (&["linux/crowd"][..], QUOTA)] {
+            let instance = start(program, Some(quota))?;
+            ends_with(instance, 0)?;
+            forget(instance)?;
+        }
+        Ok(())
+    };
+    play()?;
+    let before = take_inventory()?;
+    play()?;
+    equal!(take_inventory()?, before);
+    Ok(())
+}
+
 /// Has a process of its own lend the terminal, so that this is nobody's again afterwards.
 fn terminal(_: &mut Stage) -> Outcome {
     let lender = PROCS.prepare("cases")?;
@@ -214,19 +237,4 @@ fn terminal(_: &mut Stage) -> Outcome {
     }
     lender.configure(LOW as u8, LOW as u8, 0, Powers::TERMINAL)?;
     ends_with(lender.start()?, HELD)
-}
-
-fn apart(_: &mut Stage) -> Outcome {
-    let play = || {
-        // Less than what all their nodes would take.
-        let instance = start(&["linux/apart"], Some(APART_QUOTA))?;
-        ends_with(instance, 0)?;
-        forget(instance)
-    };
-    fill_records()?;
-    play()?;
-    let before = take_inventory()?;
-    play()?;
-    equal!(take_inventory()?, before);
-    Ok(())
 }

@@ -225,6 +225,8 @@ pub mod epoll {
     pub const ADD: u32 = 1;
     pub const DEL: u32 = 2;
     pub const MOD: u32 = 3;
+    /// `EPOLLIN` and `EPOLLRDNORM`.
+    pub const READABLE: u32 = 0x41;
     /// Events that are told whether or not they are wanted: `EPOLLERR`, `EPOLLHUP`.
     pub const ALWAYS: u32 = 0x18;
     pub const EXCLUSIVE: u32 = 1 << 28;

@@ -362,13 +362,16 @@ impl Tree {
         parent.and_then(Node::directory).is_some_and(|directory| directory.get(name) == Some(node))
     }
 
-    /// Returns the path of a directory of the tree, or `None` if it was removed or lies outside of `root`.
+    /// Returns the path of a directory of the tree, or `None` if it was removed or lies outside of `root`. One longer
+    /// than [a path may be](MAX_PATH) lacks its beginning: directories can lie in each other without end.
     pub fn path_of(&self, root: NodeId, directory: NodeId) -> Option<Vec<u8>> {
         let mut names = Vec::new();
-        let mut here = directory;
-        while here != root {
+        let (mut here, mut length) = (directory, 0);
+        while here != root && length <= MAX_PATH {
             let parent = self.node(here).directory()?.parent;
-            names.push(self.node(parent).directory()?.name_of(here)?);
+            let name = self.node(parent).directory()?.name_of(here)?;
+            length += 1 + name.len();
+            names.push(name);
             here = parent;
         }
         let mut path = Vec::new();

@@ -36,6 +36,8 @@ pub struct Object {
     name: Option<Box<[u8]>>,
     /// Changes of the areas that have it, if somebody counts these.
     news: Option<News>,
+    /// How many objects were made before: no other object has this number, also when this one has ended.
+    serial: u64,
 }
 
 /// Changes of the areas that have an object.
@@ -102,6 +104,11 @@ impl Object {
         self.name.as_deref()
     }
 
+    /// Returns a number that no other object has, also when this one has ended and another has its name.
+    pub const fn serial(&self) -> u64 {
+        self.serial
+    }
+
     /// Returns the length in bytes.
     pub const fn length(&self) -> u64 {
         self.length
@@ -120,13 +127,15 @@ impl Object {
 #[derive(Debug, Default)]
 pub struct Objects {
     pub(crate) objects: Slab<Object>,
+    /// How many were made.
+    made: u64,
     has_news: bool,
 }
 
 impl Objects {
     /// Returns an empty set.
     pub const fn new() -> Objects {
-        Objects { objects: Slab::new(), has_news: false }
+        Objects { objects: Slab::new(), made: 0, has_news: false }
     }
 
     /// Makes an object for one user.
@@ -139,24 +148,29 @@ impl Objects {
             seals: seal::SEAL,
             name: None,
             news: None,
+            serial: 0,
         })
     }
 
     /// Makes an empty object for one user: a file without a path, which has a name all the same.
     pub fn make_named(&mut self, name: &[u8], seals: u32) -> ObjectId {
         let name = Some(name.into());
-        self.add(Object { chunks: BTreeMap::new(), length: 0, initial: &[], users: 1, seals, name, news: None })
+        let chunks = BTreeMap::new();
+        self.add(Object { chunks, length: 0, initial: &[], users: 1, seals, name, news: None, serial: 0 })
     }
 
     /// Makes an object of zeros for one user, which is told of the areas that have it. These stay as they are mapped,
     /// so that there are as many as there are other users.
     pub fn make_counted(&mut self, name: &[u8], length: u64) -> ObjectId {
         let (name, news) = (Some(name.into()), Some(News::default()));
-        self.add(Object { chunks: BTreeMap::new(), length, initial: &[], users: 1, seals: seal::SEAL, name, news })
+        let chunks = BTreeMap::new();
+        self.add(Object { chunks, length, initial: &[], users: 1, seals: seal::SEAL, name, news, serial: 0 })
     }
 
     fn add(&mut self, object: Object) -> ObjectId {
-        ObjectId(self.objects.insert(object) as u32)
+        let serial = self.made;
+        self.made += 1;
+        ObjectId(self.objects.insert(Object { serial, ..object }) as u32)
     }
 
     /// Lets something not be done to an object any more: [`seal`].

@@ -251,6 +251,16 @@ impl<M: Machine> Caller<'_, M> {
         WAITS
     }
 
+    /// Lets a long call, which has done so much, go on when others have been served. Returns what it is to return.
+    pub(crate) fn let_others_be_served(&mut self, done: u64) -> Errno {
+        let now = self.system.memory.hardware.monotonic();
+        let error = self.wait(&[], Some(now), Interruption::Final);
+        if let Some(waiting) = self.waiting_mut() {
+            waiting.done = done;
+        }
+        error
+    }
+
     /// Says whether the call, which waits, does so until the clock with the date shows a time.
     pub(crate) fn wait_by_date(&mut self, is_by_date: bool) {
         if let Some(waiting) = self.waiting_mut() {

@@ -113,6 +113,8 @@ const HEADER_SIZE: usize = 64;
 const SEGMENT_SIZE: usize = 56;
 /// The largest alignment that a file that can be anywhere gets, in bytes.
 const MAX_ALIGNMENT: u64 = 2 << 20;
+/// The most bytes of all program headers.
+const MAX_SEGMENTS: usize = 64 * 1024;
 
 /// Where a file was loaded.
 struct Loaded {
@@ -153,7 +155,12 @@ fn segments<H: Hardware>(
     object: ObjectId,
     header: &FileHeader<LittleEndian>,
 ) -> Result<Vec<ProgramHeader>, Errno> {
-    let bytes = read(memory, object, header.e_phoff, usize::from(header.e_phnum) * SEGMENT_SIZE)?;
+    let length = usize::from(header.e_phnum) * SEGMENT_SIZE;
+    // As on Linux. More would also be more than what is small.
+    if length > MAX_SEGMENTS {
+        return Err(Errno::ENOEXEC);
+    }
+    let bytes = read(memory, object, header.e_phoff, length)?;
     let segment = |record| ProgramHeader::parse_at(LittleEndian, Class::ELF64, &mut 0, record);
     bytes.chunks_exact(SEGMENT_SIZE).map(|record| segment(record).map_err(|_| Errno::ENOEXEC)).collect()
 }

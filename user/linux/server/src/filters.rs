@@ -363,5 +363,8 @@ mod tests {
         };
         let next = many.count + EXTRA + 1;
         assert!(error == Errno::ENOMEM && many.count <= MOST_OF_ALL && next > MOST_OF_ALL);
+        let with_small_stack = std::thread::Builder::new().stack_size(64 * 1024);
+        let number = with_small_stack.spawn(move || many.number()).unwrap().join();
+        assert!(number.unwrap() > 6000);
     }
 }

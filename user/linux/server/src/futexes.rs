@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 
 use tench_linux_calls::numbers::futex::{OWNER, OWNER_DIED, WAITERS};
 use tench_linux_calls::records::{robust_list, u64_at};
-use tench_linux_memory::{Backing, ObjectId};
+use tench_linux_memory::Backing;
 
 use crate::spaces::SpaceId;
 use crate::{Machine, System};
@@ -17,8 +17,9 @@ use crate::{Machine, System};
 pub enum Word {
     /// An address that only one memory has.
     Own(SpaceId, u64),
-    /// An offset in an object.
-    Shared(ObjectId, u64),
+    /// An offset in the object with a number. A thread may wait for it when nobody has the object any more, and must
+    /// not then wait for a word of another one.
+    Shared(u64, u64),
 }
 
 /// A thread that waits for a word.
@@ -133,7 +134,9 @@ impl<M: Machine> System<M> {
     pub(crate) fn word(&mut self, space: SpaceId, address: u64) -> Word {
         match self.spaces.get(space).space.areas().at(address) {
             Some((start, area)) if area.shared => match area.backing {
-                Backing::Object(object, offset) => Word::Shared(object, offset + (address - start)),
+                Backing::Object(object, offset) => {
+                    Word::Shared(self.memory.objects.get(object).serial(), offset + (address - start))
+                }
                 Backing::Anonymous => Word::Own(space, address),
             },
             _ => Word::Own(space, address),

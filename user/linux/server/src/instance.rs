@@ -120,8 +120,8 @@ impl<M: Machine> Instance<M> {
     /// Makes a thread's call.
     pub fn call(&mut self, thread: u32, number: u64, arguments: &[u64; 6]) {
         let Some(mut process) = self.processes.take_thread(thread) else { return };
-        if process.thread().sends && self.forget_or_stop(&mut process, INSTRUCTION) {
-            return self.processes.put(process);
+        if process.thread().sends {
+            self.forget_call(&mut process);
         }
         let outcome = self.caller(&mut process).call(number, arguments);
         self.conclude(process, outcome);
@@ -142,9 +142,8 @@ impl<M: Machine> Instance<M> {
     /// process has ended for it.
     fn has_to_try_again(&mut self, thread: u32, fault: Fault) -> bool {
         let Some(mut process) = self.processes.take_thread(thread) else { return false };
-        if process.thread().sends && self.forget_or_stop(&mut process, 0) {
-            self.processes.put(process);
-            return false;
+        if process.thread().sends {
+            self.forget_call(&mut process);
         }
         let (signal, code, address) = match fault {
             Fault::Access { address, access, .. } => {

@@ -22,7 +22,8 @@ impl<M: Machine> System<M> {
             }
         }
         if !self.notices.is_empty() {
-            self.notices.end(description, Some(process));
+            let node = self.descriptions.find(description).node;
+            self.notices.end(node, description, Some(process));
         }
         // It learns of no messages any more that come to a queue, either.
         if let Kind::Special(number) = self.tree.node(self.descriptions.find(description).node).kind

@@ -52,6 +52,8 @@ pub struct Kernel {
     clock: Clock,
     /// Time from the beginning of 1970 to the machine's start; zero if nobody knows the date.
     start: Duration,
+    /// Bytes that are kept beside those that can be allocated.
+    kept: usize,
 }
 
 /// The page tables of an address space but those of the lowest level, by level and first address.
@@ -125,7 +127,7 @@ impl Kernel {
         let start = time::wall_clock_at_start().unwrap_or_default();
         let (threads, outside) = (Threads::new()?, Outside::new()?);
         let timer = Timer::new(outside.arrived());
-        Ok(Kernel { banks: Vec::new(), random, threads, outside, timer, clock: Clock::new(), start })
+        Ok(Kernel { banks: Vec::new(), random, threads, outside, timer, clock: Clock::new(), start, kept: 0 })
     }
 
     /// Returns the endpoint at which calls and faults come.
@@ -215,7 +217,7 @@ impl Hardware for Kernel {
     type Table = Table;
 
     fn can_allocate(&mut self, bytes: usize) -> bool {
-        reserve_heap(bytes).is_ok()
+        reserve_heap(bytes.saturating_add(self.kept)).is_ok()
     }
 
     fn grow(&mut self, pages: u32) -> bool {
@@ -421,6 +423,10 @@ impl Machine for Kernel {
 
     fn await_input(&mut self) {
         self.outside.await_input();
+    }
+
+    fn keep_room(&mut self, bytes: usize) {
+        self.kept = bytes;
     }
 
     fn random(&mut self, into: &mut [u8]) {

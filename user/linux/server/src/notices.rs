@@ -80,6 +80,11 @@ impl Notices {
         self.all.is_empty()
     }
 
+    /// Returns the number of notices.
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
     /// Returns whether a directory has notices.
     pub fn has(&self, directory: NodeId) -> bool {
         self.all.contains_key(&directory)
@@ -105,15 +110,15 @@ impl Notices {
         Ok(())
     }
 
-    /// Removes a process's notice by an open file, or those of all processes.
-    pub fn end(&mut self, description: DescriptionId, process: Option<u32>) {
-        let count = &mut self.count;
-        self.all.retain(|_, here| {
-            let before = here.len();
-            here.retain(|old| old.description != description || process.is_some_and(|id| id != old.process));
-            *count -= before - here.len();
-            !here.is_empty()
-        });
+    /// Removes a process's notice of a file, which need not be a directory, by an open file; or those of all processes.
+    pub fn end(&mut self, file: NodeId, description: DescriptionId, process: Option<u32>) {
+        let Some(here) = self.all.get_mut(&file) else { return };
+        let before = here.len();
+        here.retain(|old| old.description != description || process.is_some_and(|id| id != old.process));
+        self.count -= before - here.len();
+        if here.is_empty() {
+            self.all.remove(&file);
+        }
     }
 
     /// Takes the next signal to send.
@@ -127,6 +132,7 @@ impl<M: Machine> System<M> {
     pub(crate) fn notify(&mut self, directory: NodeId, events: u32) {
         let System { notices: Notices { all, count, due }, owners, waiters, .. } = self;
         let Some(here) = all.get_mut(&directory) else { return };
+        *count -= here.len();
         here.retain(|notice| {
             if notice.wanted & events == 0 {
                 return true;
@@ -138,9 +144,9 @@ impl<M: Machine> System<M> {
                 due.push_back(Due { owner, by: owned.by, info: owned.info(Reason::Message, notice.descriptor) });
                 waiters.make_files_ready();
             }
-            *count -= usize::from(!notice.stays);
             notice.stays
         });
+        *count += here.len();
         if here.is_empty() {
             all.remove(&directory);
         }

@@ -117,7 +117,8 @@ impl<M: Machine> System<M> {
 
     /// Forgets the owner of an open file that is about to be closed.
     pub(crate) fn end_owner(&mut self, description: DescriptionId) {
-        self.notices.end(description, None);
+        let node = self.descriptions.find(description).node;
+        self.notices.end(node, description, None);
         if let Some(owned) = self.owners.remove(&description) {
             self.waiters.watch_file(description, &owned.keys, false);
             self.waiters.forget_file(description);

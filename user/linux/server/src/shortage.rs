@@ -26,6 +26,12 @@ const CALLS: u32 = 32;
 const ENTRIES: usize = 8 * CALLS as usize;
 /// Bytes of the reserve that are left at least. With less, a process ends.
 const LEAST: usize = RESERVE / 4;
+/// Number of watched events for which room is kept at a time.
+const STEP: usize = 1024;
+/// Bytes that telling one who watches something takes at most.
+const KEPT_FOR_EACH: usize = 192;
+/// The most events that come with a file.
+const EVENTS: usize = 4;
 /// The score of a process that must not end.
 const SPARED: i16 = -1000;
 
@@ -99,7 +105,36 @@ impl<M: Machine> System<M> {
         prepare(&mut spaces.all, ENTRIES, |bytes| memory.check_room(bytes))?;
         sockets.prepare(ENTRIES, |bytes| memory.check_room(bytes))?;
         memory.check_room(0)?;
+        let kept = self.room_for_watchers(0);
+        if kept < self.kept {
+            self.keep_room(kept);
+        }
         self.calls_left = CALLS;
+        Ok(())
+    }
+
+    /// Returns how many bytes it takes at most to tell all who watch something, and so many more, at once. The reserve
+    /// is enough for a few.
+    fn room_for_watchers(&self, more: usize) -> usize {
+        let count = self.waiters.watching() + self.notices.count() + more;
+        if count <= STEP / 2 { 0 } else { count.next_multiple_of(STEP) * KEPT_FOR_EACH }
+    }
+
+    fn keep_room(&mut self, bytes: usize) {
+        self.memory.hardware.keep_room(bytes);
+        self.kept = bytes;
+    }
+
+    /// Prepares for a further one who watches a file: what all are told at once then is not small.
+    ///
+    /// # Errors
+    /// `ENOMEM`
+    pub(crate) fn prepare_to_watch(&mut self) -> Result<()> {
+        let kept = self.room_for_watchers(EVENTS);
+        if kept > self.kept {
+            self.memory.check_room(kept - self.kept)?;
+            self.keep_room(kept);
+        }
         Ok(())
     }
 

@@ -62,6 +62,10 @@ pub trait Machine: Threads {
     /// Asks that the next input from outside be reported to the instance. Asking once more changes nothing.
     fn await_input(&mut self);
 
+    /// Keeps so many bytes: no more than the rest can be allocated as far as
+    /// [that](tench_linux_memory::Hardware::can_allocate) is asked first.
+    fn keep_room(&mut self, bytes: usize);
+
     /// Fills memory with random bytes.
     fn random(&mut self, into: &mut [u8]);
 
@@ -128,6 +132,8 @@ pub struct System<M: Machine> {
     pub(crate) calls_left: u32,
     /// Set if memory was short when that was checked last.
     pub(crate) is_short: bool,
+    /// Bytes that the machine keeps for telling those who watch something.
+    pub(crate) kept: usize,
     /// Processes that wait, and for what.
     pub waiters: Waiters,
     /// Random bytes that stay as long as the instance, once somebody has asked for them.
@@ -177,6 +183,7 @@ impl<M: Machine> System<M> {
             buffer: Vec::new(),
             calls_left: 0,
             is_short: false,
+            kept: 0,
             waiters: Waiters::default(),
             start_identifier: None,
             tracing: Traces::default(),

@@ -38,7 +38,8 @@ pub struct Thread {
     own: Option<Own>,
 }
 
-/// A CSpace with the endpoint of its thread.
+/// A CSpace with the endpoint of its thread, who can change it, and remove the node from it. So the capability by which
+/// the node is deleted stays here, and the CSpace has a copy.
 #[derive(Debug)]
 struct Own {
     root: Made<CapNode>,

@@ -5,6 +5,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
+use core::ops::Bound::{Excluded, Unbounded};
 use core::time::Duration;
 
 use tench_linux_files::NodeId;
@@ -191,8 +192,12 @@ pub struct Waiters {
     ready: VecDeque<u32>,
     /// Entries of `epoll`s to which something has happened.
     pub touched: Touched,
+    /// Set if all files are among those that are ready.
+    files_are_ready: bool,
     /// Open files that have a signal to send, with the event.
     signalling: BTreeSet<(DescriptionId, Key)>,
+    /// Number of events that entries and open files watch.
+    watching: usize,
 }
 
 impl Waiters {
@@ -214,26 +219,28 @@ impl Waiters {
 
     /// Lets an entry of an `epoll` watch events, or not any more.
     pub fn watch(&mut self, entry: EntryId, keys: &[Key], watches: bool) {
-        for key in keys {
-            let place = (*key, Waiter::Entry(entry));
-            if watches {
-                self.by_key.insert(place)
-            } else {
-                self.by_key.remove(&place)
-            };
-        }
+        self.set_watching(Waiter::Entry(entry), keys, watches);
     }
 
     /// Lets an open file watch events of which it tells its owner, or not any more.
     pub fn watch_file(&mut self, file: DescriptionId, keys: &[Key], watches: bool) {
+        self.set_watching(Waiter::File(file), keys, watches);
+    }
+
+    fn set_watching(&mut self, waiter: Waiter, keys: &[Key], watches: bool) {
         for key in keys {
-            let place = (*key, Waiter::File(file));
+            let place = (*key, waiter);
             if watches {
-                self.by_key.insert(place)
+                self.watching += usize::from(self.by_key.insert(place));
             } else {
-                self.by_key.remove(&place)
-            };
+                self.watching -= usize::from(self.by_key.remove(&place));
+            }
         }
+    }
+
+    /// Returns how many events entries and open files watch.
+    pub const fn watching(&self) -> usize {
+        self.watching
     }
 
     /// Takes an open file that has a signal to send, with the event.
@@ -280,21 +287,31 @@ impl Waiters {
         }
     }
 
-    /// Tells the entries of `epoll`s and the open files that watch something.
+    /// Tells the entries of `epoll`s and the open files that watch something. Each `epoll` is told once, however many
+    /// ways lead to it through others.
     fn touch_entries(&mut self, key: Key) {
-        let first = Waiter::Entry(EntryId { epoll: 0, entry: 0 });
-        let entries = self.by_key.range((key, first)..).take_while(|(found, _)| *found == key);
-        let entries: Vec<Waiter> = entries.map(|(_, waiter)| *waiter).collect();
-        for waiter in entries {
-            match waiter {
-                Waiter::Thread(_) => {}
-                Waiter::Entry(id) => {
-                    self.touched.add(id);
-                    self.wake(Key::Watched(id.epoll));
-                }
-                Waiter::File(file) => {
-                    self.signalling.insert((file, key));
-                    self.ready.push_back(FILES);
+        let (mut keys, mut told) = (VecDeque::from([key]), BTreeSet::new());
+        while let Some(key) = keys.pop_front() {
+            let mut last = Waiter::Thread(FILES);
+            while let Some((found, waiter)) = self.by_key.range((Excluded((key, last)), Unbounded)).next().copied()
+                && found == key
+            {
+                last = waiter;
+                match waiter {
+                    Waiter::Thread(thread) => {
+                        self.by_key.remove(&(key, waiter));
+                        self.ready.push_back(thread);
+                    }
+                    Waiter::Entry(id) => {
+                        self.touched.add(id);
+                        if told.insert(id.epoll) {
+                            keys.push_back(Key::Watched(id.epoll));
+                        }
+                    }
+                    Waiter::File(file) => {
+                        self.signalling.insert((file, key));
+                        self.make_files_ready();
+                    }
                 }
             }
         }
@@ -317,7 +334,9 @@ impl Waiters {
 
     /// Lets open files be attended to at the end of the call.
     pub fn make_files_ready(&mut self) {
-        self.ready.push_back(FILES);
+        if !core::mem::replace(&mut self.files_are_ready, true) {
+            self.ready.push_back(FILES);
+        }
     }
 
     /// Adds a thread whose call is to be made again.
@@ -332,7 +351,9 @@ impl Waiters {
 
     /// Takes a thread whose call is to be made again.
     pub fn take_ready(&mut self) -> Option<u32> {
-        self.ready.pop_front()
+        let first = self.ready.pop_front()?;
+        self.files_are_ready &= first != FILES;
+        Some(first)
     }
 
     /// Returns whether nobody waits for anything, for tests. Those whose calls were to be made again may have ended.

@@ -3,8 +3,8 @@
 use core::ops::Range;
 
 use super::{Denied, Entry, Space, TABLE_SIZE, entries_in, locate, set_rights};
-use crate::areas::Area;
-use crate::{Errno, Hardware, MAX_AREAS, Memory, PAGE_SIZE, Page, Placement, Rights, round_up};
+use crate::areas::{Area, Backing};
+use crate::{Errno, Hardware, MAX_AREAS, Memory, ObjectId, PAGE_SIZE, Page, Placement, Rights, round_up};
 
 /// Where an area may go that changes its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,26 @@ impl<H: Hardware> Space<H> {
             Move::IfNecessary => {}
         }
         self.move_area(memory, (start, &area), source, length, to)
+    }
+
+    /// Gives the process, which has just been forked, copies of an object's pages in place of a part in them. Where no
+    /// memory is left for that, nothing is.
+    pub fn part_from(&mut self, memory: &mut Memory<H>, object: ObjectId) {
+        let mut next = 0;
+        while let Some((start, area)) = self.areas.above(next).map(|(start, area)| (start, *area)) {
+            next = area.end;
+            if !matches!(area.backing, Backing::Object(id, _) if id == object) {
+                continue;
+            }
+            self.areas.change(start..area.end, |area| area.shared = false);
+            let is_copied = (start..area.end).step_by(PAGE_SIZE as usize).all(|page| {
+                let mut byte = [0];
+                self.read(memory, page, &mut byte) == 1 && self.write(memory, page, &byte) == 1
+            });
+            if !is_copied {
+                self.remove(memory, start..area.end);
+            }
+        }
     }
 
     /// Returns whether there is nothing behind an address for this length, and a process may have something there.

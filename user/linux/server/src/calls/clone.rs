@@ -261,6 +261,10 @@ impl<M: Machine> Caller<'_, M> {
         let used = self.system.spaces.get(own);
         let (heap, heap_end, barriers) = (used.heap, used.heap_end, used.barriers);
         let mut copy = Used::new(used.space.fork(&mut self.system.memory)?, heap);
+        // A child, who may become another user, must not change the registers of its parent's threads.
+        for buffer in self.process.threads.iter().filter_map(|thread| thread.buffer) {
+            copy.space.part_from(&mut self.system.memory, buffer);
+        }
         (copy.heap_end, copy.barriers) = (heap_end, barriers);
         Ok(self.system.spaces.add(copy))
     }

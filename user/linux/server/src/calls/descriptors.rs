@@ -245,8 +245,7 @@ impl<M: Machine> Caller<'_, M> {
                     return Err(Errno::EPERM);
                 }
                 let flags = before & !CHANGEABLE | argument as u32 & CHANGEABLE;
-                self.set_flags(descriptor.description, number, flags);
-                Ok(0)
+                self.set_flags(descriptor.description, number, flags)
             }
             1033 => self.add_seals(descriptor.description, argument),
             1034 => self.seals(descriptor.description),

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use tench_linux_calls::numbers::{AT_FDCWD, capability, file_type, permission};
-use tench_linux_files::{Entry, Errno, Last, NodeId, Tree};
+use tench_linux_files::{Entry, Errno, Last, MAX_PATH, NodeId, Tree};
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
@@ -97,6 +97,9 @@ impl<M: Machine> Caller<'_, M> {
         .ok_or(Errno::ENOENT)?;
         if self.process.root != Tree::ROOT {
             path = self.below_root(path);
+        }
+        if path.len() > MAX_PATH {
+            return Err(Errno::ENAMETOOLONG);
         }
         path.push(0);
         if (path.len() as u64) > length {

@@ -1,21 +1,32 @@
 //! Watching many open files.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use tench_linux_calls::numbers::{epoll as number, open};
 use tench_linux_calls::records::{epoll_event, u32_at, u64_at};
-use tench_linux_files::{Errno, Kind};
+use tench_linux_files::{Errno, Kind, Tree};
 
-use crate::Machine;
 use crate::caller::{Caller, Result};
-use crate::descriptors::DescriptionId;
+use crate::descriptors::{DescriptionId, Descriptions};
 use crate::epoll::{Entry, Epoll};
 use crate::specials::Special;
 use crate::waiting::{EntryId, Interruption, Key};
+use crate::{Machine, System};
 
-/// The deepest `epoll` in an `epoll`.
-const MAX_DEPTH: usize = 5;
+/// The most events that one call reads.
+const MOST_EVENTS: usize = 4096;
+/// The deepest `epoll` in an `epoll`, as with Linux.
+const MAX_DEPTH: usize = 4;
+
+/// Returns the number of what an open file is that has no name.
+fn special_of(descriptions: &Descriptions, tree: &Tree, file: DescriptionId) -> Option<u32> {
+    match tree.node(descriptions.find(file).node).kind {
+        Kind::Special(number) => Some(number),
+        _ => None,
+    }
+}
 
 impl<M: Machine> Caller<'_, M> {
     /// Makes a set of files that are watched.
@@ -59,6 +70,7 @@ impl<M: Machine> Caller<'_, M> {
             (number::ADD, Some(_)) => Err(Errno::EEXIST),
             (number::ADD, None) => {
                 self.check_depth(epoll, description)?;
+                self.system.prepare_to_watch()?;
                 let entry = Entry { descriptor: descriptor as u32, description, events, data, keys: Vec::new() };
                 let entry = self.epoll(epoll)?.add(entry);
                 self.system.descriptions.get(description).watchers += 1;
@@ -93,24 +105,48 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Refuses an `epoll` that watches itself through others, or too deep a pile of them.
+    /// Refuses an `epoll` that watches itself through others, or too deep a pile of them, also of those that lie above.
     fn check_depth(&mut self, epoll: u32, description: DescriptionId) -> Result<()> {
-        let mut level: Vec<u32> = self.epoll_of(description).into_iter().collect();
-        for _ in 0..MAX_DEPTH {
-            if level.contains(&epoll) {
+        let Some(watched) = self.epoll_of(description) else { return Ok(()) };
+        let mut depth = 0;
+        let mut level = alloc::vec![watched];
+        while !level.is_empty() {
+            depth += 1;
+            if depth > MAX_DEPTH || level.contains(&epoll) {
                 return Err(Errno::ELOOP);
             }
-            let mut below = Vec::new();
-            for epoll in level {
-                let watched: Vec<DescriptionId> = self.epoll(epoll)?.entries().map(|entry| entry.description).collect();
-                below.extend(watched.into_iter().filter_map(|description| self.epoll_of(description)));
-            }
-            level = below;
+            level = self.below(&level);
+        }
+        level.push(epoll);
+        loop {
+            level = self.above(&level);
             if level.is_empty() {
                 return Ok(());
             }
+            depth += 1;
+            if depth > MAX_DEPTH {
+                return Err(Errno::ELOOP);
+            }
         }
-        Err(Errno::EINVAL)
+    }
+
+    /// Returns the `epoll`s that some watch, each once however many ways lead to it.
+    fn below(&mut self, epolls: &[u32]) -> Vec<u32> {
+        let System { specials, descriptions, tree, .. } = &mut *self.system;
+        let mut files = BTreeSet::new();
+        for (_, set) in specials.epolls().filter(|(number, _)| epolls.contains(number)) {
+            files.extend(set.entries().filter_map(|entry| special_of(descriptions, tree, entry.description)));
+        }
+        specials.epolls().map(|(number, _)| number).filter(|number| files.contains(number)).collect()
+    }
+
+    /// Returns the `epoll`s that watch some.
+    fn above(&mut self, epolls: &[u32]) -> Vec<u32> {
+        let System { specials, descriptions, tree, .. } = &mut *self.system;
+        let is_meant = |entry: &Entry| {
+            special_of(descriptions, tree, entry.description).is_some_and(|file| epolls.contains(&file))
+        };
+        specials.epolls().filter(|(_, set)| set.entries().any(is_meant)).map(|(number, _)| number).collect()
     }
 
     /// Lets an entry watch its file from now on. If the file has an event already, that counts as one.
@@ -154,10 +190,32 @@ impl<M: Machine> Caller<'_, M> {
         Ok((events != 0).then_some((events, entry)))
     }
 
-    /// Returns whether an `epoll` has events to read.
+    /// Returns whether an `epoll` has events to read. Of those that it watches, each is asked once, however many ways
+    /// lead to it.
     pub(crate) fn has_events(&mut self, epoll: u32) -> bool {
-        let touched: Vec<u32> = self.system.waiters.touched.of(epoll).collect();
-        touched.into_iter().any(|entry| matches!(self.events_of(EntryId { epoll, entry }), Ok(Some(_))))
+        let mut asked = alloc::vec![epoll];
+        let mut next = 0;
+        while let Some(epoll) = asked.get(next).copied() {
+            next += 1;
+            let touched: Vec<u32> = self.system.waiters.touched.of(epoll).collect();
+            for entry in touched {
+                let id = EntryId { epoll, entry };
+                match self.readable_below(id) {
+                    Some(below) if asked.contains(&below) => {}
+                    Some(below) => asked.push(below),
+                    None if matches!(self.events_of(id), Ok(Some(_))) => return true,
+                    None => {}
+                }
+            }
+        }
+        false
+    }
+
+    /// Returns the `epoll` that an entry watches to learn when that can be read.
+    fn readable_below(&mut self, id: EntryId) -> Option<u32> {
+        let (events, description) =
+            self.epoll(id.epoll).ok()?.get(id.entry).map(|one| (one.events, one.description))?;
+        if events & number::READABLE == 0 { None } else { self.epoll_of(description) }
     }
 
     /// Takes at most so many events of an `epoll`, as records.
@@ -218,7 +276,7 @@ impl<M: Machine> Caller<'_, M> {
         let description = self.descriptor(epoll)?;
         let epoll = self.epoll_of(description).ok_or(Errno::EINVAL)?;
         self.block_meanwhile(mask, size)?;
-        let records = self.take_events(epoll, most as usize)?;
+        let records = self.take_events(epoll, MOST_EVENTS.min(most as usize))?;
         if records.is_empty() && !self.has_passed(deadline) {
             if self.process.is_due() {
                 return Err(Errno::EINTR);

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use tench_linux_calls::numbers::capability;
 use tench_linux_files::Errno;
 
+use super::transfer::MAX_TRANSFER;
 use crate::Machine;
 use crate::caller::{Caller, Result};
 
@@ -111,16 +112,21 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Reads random bytes.
     pub fn getrandom(&mut self, into: u64, length: u64) -> Result {
-        let mut bytes = vec![0; length.min(256) as usize];
-        let mut done = 0;
-        while done < length {
-            let part = (length - done).min(bytes.len() as u64) as usize;
-            self.system.memory.hardware.random(&mut bytes[..part]);
-            let place = into.checked_add(done).ok_or(Errno::EFAULT)?;
-            let chunk = bytes[..part].to_vec();
-            self.write(place, &chunk)?;
-            done += part as u64;
+        /// Number of bytes after which others are served.
+        const PART: u64 = 1 << 20;
+        let length = length.min(MAX_TRANSFER);
+        let mut bytes = [0; 256];
+        let mut done = self.done();
+        let last = length.min(done + PART);
+        while done < last {
+            let part = &mut bytes[..(last - done).min(256) as usize];
+            self.system.memory.hardware.random(part);
+            let count = into.checked_add(done).map_or(0, |place| self.copy_to(place, part));
+            done += count as u64;
+            if count < part.len() {
+                return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
+            }
         }
-        Ok(done)
+        if done == length { Ok(done) } else { Err(self.let_others_be_served(done)) }
     }
 }

@@ -199,10 +199,9 @@ impl<M: Machine> Caller<'_, M> {
         if done == pages {
             return Ok(0);
         }
-        let now = self.system.memory.hardware.monotonic();
-        let error = self.wait(&[], Some(now), Interruption::Never);
+        let error = self.let_others_be_served(done);
         if let Some(waiting) = self.waiting_mut() {
-            waiting.done = done;
+            waiting.interruption = Interruption::Never;
         }
         Err(error)
     }

@@ -430,6 +430,9 @@ impl<M: Machine> Caller<'_, M> {
     /// Does something to each of several messages until it cannot be done, and writes each one's length. A call that
     /// has waited goes on with the message for which it did.
     fn several(&mut self, headers: u64, count: u64, mut each: impl FnMut(&mut Self, u64, u64) -> Result) -> Result {
+        /// As with Linux.
+        const MOST: u64 = 1024;
+        let count = count.min(MOST);
         let mut index = self.waiting().map_or(0, |waiting| waiting.messages);
         while index < count {
             let header = headers.wrapping_add(index * msghdr::SIZE_OF_SEVERAL as u64);

@@ -19,8 +19,9 @@ use crate::waiting::{Interruption, Key, Waiting};
 /// The most operations for which a context can be made: it has room for twice as many results.
 const MOST_WANTED: u64 = 0x1000_0000 / RESULT as u64 / 2;
 
-/// The most operations that one call accepts.
-const MOST_AT_ONCE: u64 = 1024;
+/// Bytes and operations after which others are served.
+const MOST_MOVED: u64 = 1 << 20;
+const MOST_SUBMITTED: u64 = 256;
 
 /// Kinds of operations.
 mod kind {
@@ -101,18 +102,33 @@ impl<M: Machine> Caller<'_, M> {
     pub fn io_submit(&mut self, name: u64, count: u64, operations: u64) -> Result {
         let room = self.context(name)?.room as u64;
         let count = u64::try_from(count.cast_signed()).map_err(|_| Errno::EINVAL)?;
-        // Linux accepts no more operations in one call than the context has room for results. Here all are done at once
-        // while others wait, so there is a limit of its own.
-        let count = count.min(room).min(MOST_AT_ONCE);
+        // Linux accepts no more operations in one call than the context has room for results.
+        let count = count.min(room);
         let mut index = self.waiting().map_or(0, |waiting| waiting.messages);
-        let mut moved = 0;
-        while index < count && moved < MAX_TRANSFER {
+        let (first, mut moved) = (index, 0);
+        if let Some(waiting) = self.waiting_mut()
+            && waiting.keys.is_empty()
+        {
+            // Others have been served. No operation has waited so long.
+            waiting.deadline = None;
+        }
+        while index < count {
+            if moved > MOST_MOVED || index - first == MOST_SUBMITTED {
+                let error = self.let_others_be_served(0);
+                self.note_submitted(index);
+                return Err(error);
+            }
             match self.submit(name, operations.wrapping_add(index * 8)) {
-                Ok(result) => (index, moved) = (index + 1, moved + u64::try_from(result).unwrap_or(0)),
-                Err(WAITS) => {
+                Ok(result) => {
+                    index += 1;
+                    moved += result.unsigned_abs();
+                    // What the call has done of this one is not done of the next.
                     if let Some(waiting) = self.waiting_mut() {
-                        waiting.messages = index;
+                        (waiting.done, waiting.deadline) = (0, None);
                     }
+                }
+                Err(WAITS) => {
+                    self.note_submitted(index);
                     return Err(WAITS);
                 }
                 Err(_) if index > 0 => break,
@@ -127,6 +143,13 @@ impl<M: Machine> Caller<'_, M> {
         Ok(index)
     }
 
+    /// Notes how many operations were taken, of a call that waits.
+    fn note_submitted(&mut self, count: u64) {
+        if let Some(waiting) = self.waiting_mut() {
+            waiting.messages = count;
+        }
+    }
+
     /// Reads the operation to which the pointer at an address leads.
     fn operation(&mut self, pointer: u64) -> Result<Operation> {
         let address = u64::from_le_bytes(self.read_record(pointer)?);
@@ -136,7 +159,8 @@ impl<M: Machine> Caller<'_, M> {
     /// Ends the operation for which a call waits that a handler interrupts, as Linux does: with what it has done, or
     /// with `EINTR`. So the call has taken it, and is not made again.
     pub(crate) fn end_operation(&mut self, waiting: &mut Waiting) {
-        if waiting.number != Sysno::io_submit as u64 {
+        // Without a key, no operation waits: others are served between two.
+        if waiting.number != Sysno::io_submit as u64 || waiting.keys.is_empty() {
             return;
         }
         let [name, _, operations, ..] = waiting.arguments;

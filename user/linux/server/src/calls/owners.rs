@@ -42,17 +42,20 @@ impl<M: Machine> Caller<'_, M> {
         if !self.sends_signals(description) {
             return Err(Errno::ENOTTY);
         }
-        self.set_flags(description, number, flags & !open::ASYNC | if is_on { open::ASYNC } else { 0 });
-        Ok(0)
+        self.set_flags(description, number, flags & !open::ASYNC | if is_on { open::ASYNC } else { 0 })
     }
 
     /// Sets the flags of an open file. Whether it sends signals may change with them.
-    pub(super) fn set_flags(&mut self, description: DescriptionId, number: u64, flags: u32) {
+    pub(super) fn set_flags(&mut self, description: DescriptionId, number: u64, flags: u32) -> Result {
+        if flags & open::ASYNC != 0 {
+            self.system.prepare_to_watch()?;
+        }
         let old = core::mem::replace(&mut self.system.descriptions.get(description).flags, flags);
         if (old ^ flags) & open::ASYNC != 0 && self.sends_signals(description) {
             self.system.owned(description).descriptor = number as u32;
             self.watch_for_owner(description);
         }
+        Ok(0)
     }
 
     /// Lets an open file watch its events, if it sends signals.
@@ -124,14 +127,15 @@ impl<M: Machine> Caller<'_, M> {
     pub(super) fn notify(&mut self, description: DescriptionId, number: u64, flags: u32) -> Result {
         let process = self.process.id;
         // As on Linux, unknown events are accepted, but never happen.
+        let node = self.system.descriptions.get(description).node;
         if flags & !notices::MULTISHOT == 0 {
-            self.system.notices.end(description, Some(process));
+            self.system.notices.end(node, description, Some(process));
             return Ok(0);
         }
-        let node = self.system.descriptions.get(description).node;
         if !self.system.tree.node(node).is_directory() {
             return Err(Errno::ENOTDIR);
         }
+        self.system.prepare_to_watch()?;
         let (wanted, stays) = (notices::wanted(flags), flags & notices::MULTISHOT != 0);
         self.system.notices.add(node, Notice { description, process, descriptor: number as u32, wanted, stays })?;
         if self.owner(description).is_none() {

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use tench_linux_calls::numbers::{AT_FDCWD, at, capability, file_type, open, permission};
-use tench_linux_files::{Device, Errno, Found, Last, NewNode, NodeId, Rename};
+use tench_linux_files::{Device, Errno, Found, Kind, Last, MAX_PATH, NewNode, NodeId, Rename};
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
@@ -138,8 +138,21 @@ impl<M: Machine> Caller<'_, M> {
         let node = self.find_at(old_at, old, (flags & at::EMPTY_PATH | keep).into())?;
         let place = self.place(new_at, new)?;
         self.may_link(node, &place)?;
+        if place.node.is_none() && self.lies_nowhere(node) {
+            return Err(Errno::EXDEV);
+        }
         self.may_add_name(node, &place)?;
         self.system.tree.link(node, &place).map(|()| 0)
+    }
+
+    /// Returns whether a node was made without a name, so that it lies in no file system in which it could get one.
+    fn lies_nowhere(&self, node: NodeId) -> bool {
+        let node = self.system.tree.node(node);
+        match node.kind {
+            Kind::Fifo(_) | Kind::Special(_) | Kind::Socket => node.links() == 0,
+            Kind::Regular(object) => self.system.memory.objects.get(object).name().is_some(),
+            _ => false,
+        }
     }
 
     /// Gives a node another name.
@@ -178,6 +191,9 @@ impl<M: Machine> Caller<'_, M> {
             false => self.system.tree.find_with(&self.view(), (self.process.root, from), &path, Last::Keep)?,
         };
         let target = self.link_text(node)?;
+        if target.len() > MAX_PATH {
+            return Err(Errno::ENAMETOOLONG);
+        }
         let length = target.len().min(length as u32 as usize);
         self.write(into, &target[..length])?;
         Ok(length as u64)

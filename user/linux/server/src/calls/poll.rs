@@ -35,8 +35,10 @@ const FEW: usize = 8;
 /// Number of descriptors that need no room to be asked for: what so many take, the reserve has between two checks of it
 /// for each call.
 const SMALL: usize = 64;
-/// Bytes that a record takes at most while the call is served, with what it waits for.
-const KEPT_FOR_EACH: usize = 128;
+/// Bytes that a record takes at most while the call is served, with what it waits for, while that is copied.
+const KEPT_FOR_EACH: usize = 256;
+/// Number of sets of descriptors, each of which may have all of them.
+const SETS: usize = 3;
 /// Bytes of a set that needs no memory from the heap.
 const FEW_IN_SETS: usize = 32;
 /// Descriptors in a word of a set.
@@ -203,7 +205,7 @@ impl<M: Machine> Caller<'_, M> {
             let record: [u8; 16] = self.read_record(mask)?;
             self.block_meanwhile(u64_at(&record, 0), u64_at(&record, 8))?;
         }
-        self.check_room_for(count)?;
+        self.check_room_for(SETS * count)?;
         // Three sets that are wanted, and what is found of them.
         let size = count.div_ceil(SET_WORD) * size_of::<u64>();
         let (mut few, mut many) = ([0; 6 * FEW_IN_SETS], Vec::new());

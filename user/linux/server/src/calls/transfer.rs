@@ -17,6 +17,8 @@ use crate::{Machine, System};
 pub(super) const MAX_TRANSFER: u64 = 0x7fff_f000;
 /// The most that is copied at once, in bytes.
 pub(super) const PART: usize = 64 * 1024;
+/// The most that one call reads of what is made for it, in bytes.
+const MAX_GENERATED: u64 = 1 << 20;
 /// RWF_HIPRI, RWF_DSYNC and RWF_SYNC: what is written is at once where it stays.
 const KEEPING_FLAGS: u64 = 1 | 2 | 4;
 /// The most vectors of one call.
@@ -130,10 +132,18 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Reads what has to be copied first to a buffer, from which it is copied to the process.
     fn read_buffered(&mut self, description: DescriptionId, address: u64, length: u64, from: From) -> Result {
+        let length = length.min(self.most_at_once(description));
         let mut buffer = self.take_buffer();
         let result = self.read_through(&mut buffer, description, address, length, &from);
         self.system.buffer = buffer;
         result
+    }
+
+    /// Returns the most bytes that one call reads from a file: fewer than are wanted if they are made for that, since
+    /// nobody else is served meanwhile.
+    pub(super) fn most_at_once(&mut self, description: DescriptionId) -> u64 {
+        let node = self.system.descriptions.get(description).node;
+        if let Kind::Generated(_) = self.system.tree.node(node).kind { MAX_GENERATED } else { MAX_TRANSFER }
     }
 
     /// Takes the buffer through which calls copy. It has what was copied last.
@@ -411,9 +421,9 @@ impl<M: Machine> Caller<'_, M> {
         let position = self.system.descriptions.get(description).position;
         let start = if let From::Offset(offset) = from { offset } else { position };
         check_end(start, total(&vectors))?;
-        let mut done = 0;
+        let (mut done, most) = (0, self.most_at_once(description));
         for Vector { address, length } in vectors {
-            let length = length.min(MAX_TRANSFER - done);
+            let length = length.min(most - done);
             let from = match from {
                 From::Position => From::Position,
                 From::Offset(offset) => From::Offset(offset + done),

@@ -21,9 +21,7 @@ impl<M: Machine> Instance<M> {
     /// Serves a call that a thread has sent. Calls that need registers fail with `ENOSYS`.
     pub fn call_by_message(&mut self, thread: u32, number: u64, arguments: &[u64; 6]) {
         let Some(mut process) = self.processes.take_thread(thread) else { return };
-        if self.forget_or_stop(&mut process, 0) {
-            return self.processes.put(process);
-        }
+        self.forget_call(&mut process);
         process.thread_mut().sends = true;
         let outcome = if needs_registers(number) {
             Err(Errno::ENOSYS).into()
@@ -34,22 +32,10 @@ impl<M: Machine> Instance<M> {
         self.settle();
     }
 
-    /// Ends the previous call of a process's present thread, if that was sent: the thread need not have waited for the
-    /// reply. If the process is stopped, the thread is stopped as well, so many bytes before its next instruction.
-    /// Returns whether it is.
+    /// Ends the previous call of a process's present thread, if that was sent and is still being served: the thread need
+    /// not have waited for the reply.
     #[cold]
-    pub(super) fn forget_or_stop(&mut self, process: &mut Process<M>, back: u64) -> bool {
-        self.forget_call(process);
-        if process.is_stopped {
-            let mut registers = self.stop_thread(process);
-            registers.pc = registers.pc.wrapping_sub(back);
-            process.thread_mut().stopped_at = Some(registers);
-        }
-        process.is_stopped
-    }
-
-    /// Ends the previous call of a process's present thread, if it is still being served.
-    fn forget_call(&mut self, process: &mut Process<M>) {
+    pub(super) fn forget_call(&mut self, process: &mut Process<M>) {
         let thread = process.thread_mut();
         thread.sends = false;
         if core::mem::replace(&mut thread.state, State::Runs) != State::Waits {

@@ -14,7 +14,7 @@ use crate::owners::{Owned, Owner, Reason};
 use crate::process::{News, Process, Status};
 use crate::signals::frame::{self, Kept, Place};
 use crate::signals::{Action, Cause, Disposition, Info, action_flag, number, only};
-use crate::thread::{Registers, Rest, State};
+use crate::thread::{Registers, Rest, State, Thread};
 use crate::tracing::Point;
 use crate::waiting::{Interruption, Key, Waiting};
 use crate::{Machine, System};
@@ -301,6 +301,9 @@ impl<M: Machine> Instance<M> {
             hardware.stop(&mut thread.machine);
             thread.stopped_at = Some(hardware.registers(&thread.machine));
         }
+        for thread in process.threads.iter_mut().filter(|thread| thread.sends && thread.state == State::Waits) {
+            self.system.stop_sender(thread);
+        }
         for thread in &process.threads {
             if let Some(waiting) = &thread.waiting {
                 self.system.let_others_read(thread.id, &waiting.keys);
@@ -344,6 +347,22 @@ impl<M: Machine> Instance<M> {
 }
 
 impl<M: Machine> System<M> {
+    /// Stops a thread that has sent the call which waits: it need not wait for the answer, and would go on. The answer
+    /// is what has been done, or that the call is to be sent again.
+    fn stop_sender(&mut self, thread: &mut Thread<M>) {
+        let mut result = AGAIN;
+        if let Some(waiting) = thread.waiting.take() {
+            self.waiters.remove(thread.id, &waiting);
+            self.cancel(thread.id, &waiting);
+            result = result_of_wait(&waiting).unwrap_or(AGAIN);
+        }
+        (thread.sends, thread.state, thread.trace) = (false, State::Runs, None);
+        let hardware = &mut self.memory.hardware;
+        hardware.answer(&mut thread.machine, Some(result));
+        hardware.stop(&mut thread.machine);
+        thread.stopped_at = Some(hardware.registers(&thread.machine));
+    }
+
     /// Stops a thread that is at rest, so that it will go on with these registers. Returns the registers with which it
     /// has stopped. One that is being served is answered first: if it disappeared, it would take the personality's
     /// priority along.

@@ -45,6 +45,8 @@ pub struct Console {
     pub awaits_input: bool,
     /// Number of threads that exist.
     pub threads: usize,
+    /// Bytes that are kept beside those that can be allocated.
+    pub kept: usize,
 }
 
 /// Activity of a thread.
@@ -100,7 +102,7 @@ impl Hardware for Console {
     type Table = machine::Table;
 
     fn can_allocate(&mut self, bytes: usize) -> bool {
-        self.machine.can_allocate(bytes)
+        self.machine.can_allocate(bytes + self.kept)
     }
     fn grow(&mut self, pages: u32) -> bool {
         self.machine.grow(pages)
@@ -162,6 +164,10 @@ impl Threads for Console {
         self.threads -= 1;
     }
     fn answer(&mut self, thread: &mut Thread, result: Option<u64>) {
+        if thread.doing == Doing::Runs && std::mem::take(&mut thread.is_kept) {
+            // It has given up waiting.
+            return;
+        }
         assert_eq!(thread.doing, Doing::Waits, "only who waits gets an answer");
         thread.answer = Some(result);
         if thread.is_kept {
@@ -249,6 +255,9 @@ impl Machine for Console {
     fn await_input(&mut self) {
         self.awaits_input = true;
     }
+    fn keep_room(&mut self, bytes: usize) {
+        self.kept = bytes;
+    }
     fn random(&mut self, into: &mut [u8]) {
         into.fill(7);
     }
@@ -316,6 +325,7 @@ pub fn system(file: Vec<u8>, pages: usize) -> System<Console> {
         lends: false,
         awaits_input: false,
         threads: 0,
+        kept: 0,
     };
     let mut system = System::new(console).unwrap();
     system.add_file(b"/bin/program", file.leak(), 0o755).unwrap();
