@@ -214,7 +214,7 @@ fn hostile(_: &mut Stage) -> Outcome {
 /// lost.
 fn thieves(_: &mut Stage) -> Outcome {
     fill_records()?;
-    let play = || {
+    let play = || -> Outcome {
         for (program, quota) in [(&["linux/powers", "4000"][..], LITTLE), (&["linux/crowd"][..], QUOTA)] {
             let instance = start(program, Some(quota))?;
             ends_with(instance, 0)?;
