@@ -214,8 +214,8 @@ fn hostile(_: &mut Stage) -> Outcome {
 /// lost.
 fn thieves(_: &mut Stage) -> Outcome {
     fill_records()?;
-    let play = || {
-        for (program, quota) in [(&["linux/powers", "1500"][..], LITTLE), (&["linux/crowd"][..], QUOTA)] {
+    let play = || -> Outcome {
+        for (program, quota) in [(&["linux/powers", "4000"][..], LITTLE), (&["linux/crowd"][..], QUOTA)] {
             let instance = start(program, Some(quota))?;
             ends_with(instance, 0)?;
             forget(instance)?;
