@@ -213,22 +213,3 @@ fn contexts_of_impossible_sizes_are_not_made() {
     assert_eq!(set_up(1 << 32 | 1, 0, CONTEXT), Some(0));
     play.end();
 }
-
-#[test]
-fn a_call_takes_a_limited_number_of_operations() {
-    let mut play = Play::new(4096);
-    set_up(&mut play, 1, 4096);
-    let name = word(&mut play, 1, CONTEXT);
-    let zeros = u64::from_le_bytes(*b"/dev/zer");
-    play.put(1, RESULTS, &[zeros, u64::from(b'o')]);
-    let file = call(&mut play, 1, Sysno::openat, &[0, RESULTS, 0, 0]).unwrap().cast_unsigned();
-    let pointers = large(&mut play, 1);
-    play.put(1, OPERATIONS, &[0, 0, file << 32 | READ, DATA + 16, 8, 0, 0, 0]);
-    for index in 0..2000 {
-        play.put(1, pointers + 8 * index, &[OPERATIONS]);
-    }
-    assert_eq!(call(&mut play, 1, Sysno::io_submit, &[name, 2000, pointers]), Some(1024));
-    assert_eq!(call(&mut play, 1, Sysno::io_submit, &[name, 976, pointers + 8 * 1024]), Some(976));
-    play.check();
-    play.end();
-}
