@@ -182,3 +182,14 @@ fn long_calls_let_others_be_served() {
     play.check();
     play.end();
 }
+
+#[test]
+fn the_first_process_makes_no_siblings() {
+    const SIBLING: u64 = 0x8000 | 17;
+    let mut play = Play::new(4096);
+    assert_eq!(call(&mut play, 1, Sysno::clone, &[SIBLING]), Some(-22));
+    let child = call(&mut play, 1, Sysno::clone, &[17]).unwrap() as u32;
+    let sibling = call(&mut play, child, Sysno::clone, &[SIBLING]).unwrap() as u32;
+    assert_eq!(call(&mut play, sibling, Sysno::getppid, &[]), Some(1));
+    play.end();
+}

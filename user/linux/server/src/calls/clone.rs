@@ -9,6 +9,7 @@ use tench_linux_files::Errno;
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
+use crate::instance::FIRST;
 use crate::limits::{UNLIMITED, resource};
 use crate::process::Process;
 use crate::signals::{Info, SIGNALS, Stack, number};
@@ -77,6 +78,10 @@ impl<M: Machine> Caller<'_, M> {
         let is_thread = beginning.has(clone::THREAD);
         if !is_thread && beginning.has(SHARED & !clone::VM) || is_thread && flags & SHARED != SHARED {
             self.report_once(Sysno::clone, "processes share their memory and nothing else, threads share everything");
+            return Err(Errno::EINVAL);
+        }
+        if beginning.has(clone::PARENT) && self.process.id == FIRST {
+            // Its children would have no parent.
             return Err(Errno::EINVAL);
         }
         self.check_number()?;

@@ -32,8 +32,8 @@ impl<M: Machine> Instance<M> {
         self.settle();
     }
 
-    /// Ends the previous call of a process's present thread, if that was sent and is still being served: the thread need
-    /// not have waited for the reply.
+    /// Ends the previous call of a process's present thread, if that was sent and is still being served: the thread
+    /// need not have waited for the reply.
     #[cold]
     pub(super) fn forget_call(&mut self, process: &mut Process<M>) {
         let thread = process.thread_mut();

@@ -5,6 +5,7 @@
 #[path = "../../../memory/tests/machine/mod.rs"]
 mod machine;
 mod messages;
+mod tracing;
 
 pub use messages::{ABORTED, RESULT_TAG};
 use std::cell::Cell;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use tench_linux::descriptors::Descriptor;
 use tench_linux::terminals::End;
-use tench_linux::thread::{Entrance, FloatRegisters, Registers, Rest, State};
+use tench_linux::thread::{Entrance, FloatRegisters, Registers, State};
 use tench_linux::{Fault, Instance, Machine, Process, System, Threads};
 use tench_linux_files::{Errno, Kind, Node};
 use tench_linux_locks::Owner;
@@ -492,15 +493,7 @@ impl Play {
                 assert_eq!(process.index_of(thread.id), Ok(index));
                 assert_eq!(thread.machine.number, thread.id);
                 assert_eq!(processes.owner(thread.id), Some(process.id));
-                if let Some(tracing) = &thread.tracing {
-                    let tracer = processes.find(tracing.tracer_process).expect("a tracer's process is there");
-                    assert!(tracer.index_of(tracing.tracer).is_ok(), "thread {} has a tracer", thread.id);
-                    assert_eq!(tracing.resume, None, "thread {} has gone on", thread.id);
-                }
-                let stop = thread.tracing.as_ref().and_then(|tracing| tracing.stop.as_ref());
-                if let Some(stop) = stop {
-                    let doing = if stop.rest == Rest::Waits { Doing::Waits } else { Doing::Stopped };
-                    assert_eq!((thread.machine.doing, thread.state), (doing, State::Runs), "thread {}", thread.id);
+                if tracing::is_trapped(processes, thread) {
                     continue;
                 }
                 let doing = match thread.state {
