@@ -14,11 +14,12 @@ use tench::console::protocol::{Console, Mode};
 use tench::memory::{Made, Pages, free_slot, make, reserve_heap, take_slot};
 use tench::sys::{Cap, CapAddress, Endpoint, MapFlags, Mapping, PageTable, Reply};
 use tench::time::Instant;
-use tench::{io, time};
+use tench::{io, process, time};
 use tench_linux::Machine;
 use tench_linux::thread::{Entrance, FloatRegisters, Registers};
 use tench_linux_files::Errno;
 use tench_linux_memory::{Hardware, Page, Place, Rights};
+use tench_mem_interface::Mem;
 
 use crate::clock::Clock;
 use crate::outside::{Event, Outside};
@@ -396,6 +397,12 @@ impl tench_linux::Threads for Kernel {
 }
 
 impl Machine for Kernel {
+    fn further_pages(&self) -> u64 {
+        let server = Mem::STANDARD;
+        let (Ok(account), Ok(totals)) = (server.next_account(process::id() - 1), server.totals()) else { return 0 };
+        account.quota.saturating_sub(account.used).min(totals.free) / PAGE_SIZE as u64
+    }
+
     fn monotonic(&self) -> Duration {
         self.clock.uptime()
     }

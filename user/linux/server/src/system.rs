@@ -33,6 +33,9 @@ use crate::tracing::Traces;
 use crate::vdso;
 use crate::waiting::{Alarm, Key, Waiters, Waiting};
 
+/// The most pages of an instance, 256 MiB: a table maps pages of eight frames, each as large as all before it.
+const MOST_PAGES: u64 = 65_536;
+
 /// The machine, as the personality needs it.
 pub trait Machine: Threads {
     /// Returns the time since the machine started.
@@ -44,6 +47,9 @@ pub trait Machine: Threads {
     /// Returns the time from the beginning of 1970 to the machine's start, which stays the same; zero if nobody knows
     /// the date.
     fn start(&self) -> Duration;
+
+    /// Returns how many more pages the machine could give now.
+    fn further_pages(&self) -> u64;
 
     /// Returns the time since the beginning of 1970.
     fn realtime(&self) -> Duration {
@@ -500,6 +506,13 @@ impl<M: Machine> System<M> {
     pub(crate) fn touch_traced(&mut self, thread: u32) {
         self.tracing.touched.push_back(thread);
         self.signalled.push_back(thread);
+    }
+
+    /// Returns the number of all pages and of those that are free, with those that the instance could still get.
+    pub(crate) fn count_pages(&self) -> (u64, u64) {
+        let (total, free) = (self.memory.pool.total() as u64, self.memory.pool.free() as u64);
+        let more = self.memory.hardware.further_pages().min(MOST_PAGES.saturating_sub(total));
+        (total + more, free + more)
     }
 
     /// Copies bytes of a process until one cannot be read. Returns their number.

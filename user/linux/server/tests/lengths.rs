@@ -1,4 +1,4 @@
-//! Lengths of files, and holes in them.
+//! Lengths of files, holes in them, and how much memory there is.
 
 mod support;
 
@@ -48,5 +48,18 @@ fn a_hole_in_what_a_file_has_had_from_the_beginning_is_zero() {
     let mut bytes = [1; 8];
     play.read(1, DATA + 64, &mut bytes);
     assert_eq!(&bytes, b"\0\0\0\0ata\0", "the file's data begin at 0x1000");
+    play.end();
+}
+
+#[test]
+fn memory_counts_that_the_instance_can_still_get() {
+    let mut play = Play::new(4096);
+    let pool = &play.instance.system.memory.pool;
+    let pages = [pool.total(), pool.free()].map(|count| count as u64 + 100);
+    assert_eq!(call(&mut play, Sysno::sysinfo, &[DATA]), 0);
+    let mut words = [0; 16];
+    play.read(1, DATA + 32, &mut words);
+    let bytes = [0, 8].map(|at| u64::from_le_bytes(words[at..at + 8].try_into().unwrap()));
+    assert_eq!(bytes, pages.map(|count| count * 4096));
     play.end();
 }

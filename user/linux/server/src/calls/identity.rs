@@ -101,7 +101,7 @@ impl<M: Machine> Caller<'_, M> {
     pub fn sysinfo(&mut self, into: u64) -> Result {
         const SIZE: usize = 112;
         let uptime = self.system.memory.hardware.monotonic().as_secs();
-        let (total, free) = (self.system.memory.pool.total() as u64, self.system.memory.pool.free() as u64);
+        let (total, free) = self.system.count_pages();
         let words = [uptime, 0, 0, 0, total * 4096, free * 4096, 0, 0, 0, 0, 1];
         let mut record: Vec<u8> = words.iter().flat_map(|word| u64::to_le_bytes(*word)).collect();
         record.resize(SIZE, 0);

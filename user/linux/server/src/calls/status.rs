@@ -145,7 +145,10 @@ impl<M: Machine> Caller<'_, M> {
         let (magic, total, free) = match Self::generated_magic(node) {
             Some(magic) => (magic, 0, 0),
             None if self.system.is_of_slaves(node) => (SLAVES_MAGIC, 0, 0),
-            None => (TMPFS, self.system.memory.pool.total() as u64, self.system.memory.pool.free() as u64),
+            None => {
+                let (total, free) = self.system.count_pages();
+                (TMPFS, total, free)
+            }
         };
         let words = [magic, u64::from(BLOCK), total, free, free, 0, 0, 0, 255, u64::from(BLOCK), 0, 0, 0, 0, 0];
         let record: alloc::vec::Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -178,11 +178,12 @@ impl<M: Machine> Caller<'_, M> {
         let running = processes.iter().filter(|process| !process.is_stopped).map(|process| running_threads(process));
         let threads: usize = processes.iter().map(|process| super::view::threads(process).count()).sum();
         let (made, last) = self.others.made();
+        let (pages, free) = self.system.count_pages();
         Facts {
             uptime: memory.hardware.monotonic(),
             start: memory.hardware.start(),
-            pages: memory.pool.total() as u64,
-            free: memory.pool.free() as u64,
+            pages,
+            free,
             cached: memory.objects.all().map(|object| object.pages().count() as u64).sum(),
             made,
             running: running.sum::<usize>() as u32,

@@ -14,7 +14,7 @@ use crate::owners::{Owned, Owner, Reason};
 use crate::process::{News, Process, Status};
 use crate::signals::frame::{self, Kept, Place};
 use crate::signals::{Action, Cause, Disposition, Info, action_flag, number, only};
-use crate::thread::{Registers, Rest, State, Thread};
+use crate::thread::{Registers, Rest, State};
 use crate::tracing::Point;
 use crate::waiting::{Interruption, Key, Waiting};
 use crate::{Machine, System};
@@ -301,9 +301,7 @@ impl<M: Machine> Instance<M> {
             hardware.stop(&mut thread.machine);
             thread.stopped_at = Some(hardware.registers(&thread.machine));
         }
-        for thread in process.threads.iter_mut().filter(|thread| thread.sends && thread.state == State::Waits) {
-            self.system.stop_sender(thread);
-        }
+        self.stop_senders(&mut process);
         for thread in &process.threads {
             if let Some(waiting) = &thread.waiting {
                 self.system.let_others_read(thread.id, &waiting.keys);
@@ -318,6 +316,28 @@ impl<M: Machine> Instance<M> {
         process.news = Some(News::Stopped(signal));
         self.tell_parent(&process, child_code::STOPPED, signal);
         self.processes.put(process);
+    }
+
+    /// Stops the threads of a process that have sent the calls which wait: they need not wait for the replies, and would
+    /// go on. Each reply is the result so far, or that the call is to be sent again.
+    fn stop_senders(&mut self, process: &mut Process<M>) {
+        let present = process.present;
+        for index in 0..process.threads.len() {
+            process.present = index;
+            let thread = process.thread();
+            if !thread.sends || thread.state != State::Waits {
+                continue;
+            }
+            let result = self.take_wait(process).and_then(|waiting| result_of_wait(&waiting));
+            self.caller(process).end_trace(result);
+            let thread = process.thread_mut();
+            (thread.sends, thread.state) = (false, State::Runs);
+            let hardware = &mut self.system.memory.hardware;
+            hardware.answer(&mut thread.machine, Some(result.unwrap_or(AGAIN)));
+            hardware.stop(&mut thread.machine);
+            thread.stopped_at = Some(hardware.registers(&thread.machine));
+        }
+        process.present = present;
     }
 
     /// Tells a process's parent that it has stopped or goes on, unless that traces it, and learns more.
@@ -347,22 +367,6 @@ impl<M: Machine> Instance<M> {
 }
 
 impl<M: Machine> System<M> {
-    /// Stops a thread that has sent the call which waits: it need not wait for the answer, and would go on. The answer
-    /// is what has been done, or that the call is to be sent again.
-    fn stop_sender(&mut self, thread: &mut Thread<M>) {
-        let mut result = AGAIN;
-        if let Some(waiting) = thread.waiting.take() {
-            self.waiters.remove(thread.id, &waiting);
-            self.cancel(thread.id, &waiting);
-            result = result_of_wait(&waiting).unwrap_or(AGAIN);
-        }
-        (thread.sends, thread.state, thread.trace) = (false, State::Runs, None);
-        let hardware = &mut self.memory.hardware;
-        hardware.answer(&mut thread.machine, Some(result));
-        hardware.stop(&mut thread.machine);
-        thread.stopped_at = Some(hardware.registers(&thread.machine));
-    }
-
     /// Stops a thread that is at rest, so that it will go on with these registers. Returns the registers with which it
     /// has stopped. One that is being served is answered first: if it disappeared, it would take the personality's
     /// priority along.

@@ -232,6 +232,9 @@ impl Threads for Console {
 }
 
 impl Machine for Console {
+    fn further_pages(&self) -> u64 {
+        100
+    }
     fn monotonic(&self) -> Duration {
         self.read.set(self.read.get() + 1);
         self.time + self.passes * self.read.get()
