@@ -318,8 +318,8 @@ impl<M: Machine> Instance<M> {
         self.processes.put(process);
     }
 
-    /// Stops the threads of a process that have sent the calls which wait: they need not wait for the replies, and would
-    /// go on. Each reply is the result so far, or that the call is to be sent again.
+    /// Stops the threads of a process that have sent the calls which wait: they need not wait for the replies, and
+    /// would go on. Each reply is the result so far, or that the call is to be sent again.
     fn stop_senders(&mut self, process: &mut Process<M>) {
         let present = process.present;
         for index in 0..process.threads.len() {
