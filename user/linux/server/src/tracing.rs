@@ -40,8 +40,10 @@ pub struct Tracing {
     pub event: Option<u32>,
     /// Number of the present call, if the thread has stopped before it.
     pub call: Option<u32>,
-    /// The call that was interrupted last, while it is not known whether it is made again.
+    /// The call that was interrupted last.
     pub interrupted: Option<Interrupted>,
+    /// The thread has not run since, so that its call may be made again.
+    pub is_undecided: bool,
     /// Where the thread has stopped, if it has.
     pub stop: Option<Box<Stop>>,
     /// How the thread is to go on.
@@ -128,6 +130,7 @@ impl Tracing {
             event: None,
             call: None,
             interrupted: None,
+            is_undecided: false,
             stop: None,
             resume: None,
         }
@@ -138,6 +141,11 @@ impl Tracing {
         let mut new = Tracing::new(self.tracer, self.tracer_process, self.is_seized, self.options);
         new.is_interrupted = self.is_seized;
         new
+    }
+
+    /// Takes the call of which it is now decided whether it is made again.
+    pub fn undecided(&mut self) -> Option<Interrupted> {
+        self.interrupted.filter(|_| core::mem::take(&mut self.is_undecided))
     }
 
     /// Returns whether the tracer wants to learn of an event.

@@ -299,6 +299,13 @@ fn a_sleep_goes_on_after_a_stop() {
     play.instance.pass_time();
     assert_eq!((play.doing(child), play.thread(child).registers.x[0]), (Some(Doing::Runs), 0));
     assert_eq!(call(&mut play, 1, Sysno::restart_syscall, &[]), Some(EINTR));
+    // Outside of a call, a number that looks like such a result is none.
+    play.thread(child).registers.x[0] = AGAIN.cast_unsigned();
+    let pc = play.thread(child).registers.pc;
+    assert_eq!(trace(&mut play, INTERRUPT, child, 0, 0), 0);
+    stopped(&mut play, child, TRAP, EVENT_STOP);
+    assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+    assert_eq!(play.thread(child).registers.pc, pc);
     play.end();
 }
 

@@ -115,7 +115,7 @@ impl<M: Machine> Instance<M> {
         let mut registers = hardware.registers(&thread.machine);
         registers.x[0] = result;
         if let Some(tracing) = &mut thread.tracing {
-            tracing.interrupted = interrupted;
+            (tracing.interrupted, tracing.is_undecided) = (interrupted, interrupted.is_some());
         }
         Some((registers, Rest::Waits))
     }
@@ -184,7 +184,7 @@ impl<M: Machine> Instance<M> {
         let id = process.id;
         let thread = process.thread_mut();
         let Some(tracing) = &mut thread.tracing else { return self.go_on(process, registers, Rest::Stopped) };
-        tracing.interrupted = None;
+        (tracing.interrupted, tracing.is_undecided) = (None, false);
         if tracing.wants(event::EXEC) {
             tracing.message = id.into();
             return self.trap(process, Point::Event(event::EXEC, After::Return), registers, Rest::Stopped);
@@ -206,7 +206,7 @@ impl<M: Machine> Instance<M> {
             if is_interrupted {
                 return self.trap(process, Point::Trap, registers, rest);
             }
-            if let Some(call) = tracing.interrupted {
+            if let Some(call) = tracing.undecided() {
                 make_again(&mut registers, call);
             }
         }
@@ -268,7 +268,7 @@ impl<M: Machine> Instance<M> {
         let Some(stop) = tracing.stop.take() else { return self.processes.put(process) };
         let Stop { point, mut registers, rest, call, .. } = *stop;
         if resume.is_detached {
-            if let Some(call) = tracing.interrupted {
+            if let Some(call) = tracing.undecided() {
                 make_again(&mut registers, call);
             }
             thread.tracing = None;
@@ -513,7 +513,7 @@ fn make_again(registers: &mut Registers, call: Interrupted) {
 /// Lets a handler interrupt a call that would be made again, unless it wants that.
 pub(super) fn interrupt_again<M: Machine>(process: &mut Process<M>, restarts: bool, registers: &mut Registers) {
     let Some(tracing) = &mut process.thread_mut().tracing else { return };
-    let Some(call) = tracing.interrupted.take() else { return };
+    let Some(call) = tracing.undecided() else { return };
     match registers.x[0] {
         AGAIN if restarts => make_again(registers, call),
         AGAIN | WITHOUT_HANDLER | GOES_ON => registers.x[0] = INTERRUPTED,
