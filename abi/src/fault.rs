@@ -134,7 +134,8 @@ pub struct Registers {
     pub sp: u64,
     /// Program counter.
     pub pc: u64,
-    /// Condition flags (bits 28..31); other bits are ignored.
+    /// Condition flags (bits 28..31). Other bits are ignored when registers are written; when they are read, bit 21 may
+    /// be set while the thread is about to make a [step](write::STEP).
     pub flags: u64,
     /// `TPIDR_EL0`, the thread pointer.
     pub thread_pointer: u64,
@@ -162,6 +163,20 @@ impl Default for Registers {
         Self::ZERO
     }
 }
+
+/// Flags of `ThreadWriteRegisters`.
+pub mod write {
+    /// Resumes the thread afterwards. A thread that waits for a reply goes on waiting.
+    pub const RESUME: u64 = 1;
+    /// Lets the thread execute one instruction when it goes on, and then raise an exception with the syndrome's class
+    /// [`STEP_CLASS`](super::STEP_CLASS). An instruction that faults is tried again before that. Registers that are
+    /// written meanwhile without this flag bring the exception forward: the thread raises it before its next
+    /// instruction.
+    pub const STEP: u64 = 2;
+}
+
+/// Class of exceptions in the upper bits of the syndrome, from bit 26 on, that ends a [step](write::STEP).
+pub const STEP_CLASS: u64 = 0x32;
 
 /// Labels of a fault handler's reply to a fault message.
 pub mod reply {

@@ -233,7 +233,8 @@ operations! {
     /// Errors: `NoIpcBuffer`, `WrongState`.
     ThreadReadRegisters = 69;
     /// **Write** the registers of such a thread from the caller's IPC buffer. `cap` thread (`WRITE`), x1 flags (bit 0:
-    /// resume it afterwards; a thread that waits for a reply goes on waiting).
+    /// resume it afterwards; a thread that waits for a reply goes on waiting; bit 1: it executes one instruction when
+    /// it goes on, and raises an [exception](crate::fault::write::STEP)).
     /// Errors: `NoIpcBuffer`, `WrongState`, `NotConfigured`.
     ThreadWriteRegisters = 70;
     /// **Describe** a thread. `cap` thread (`READ`).

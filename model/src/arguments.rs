@@ -389,7 +389,8 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
             x[1] = if source.one_in(4) { 0 } else { known.kind(source, Kind::Endpoint) };
             x[2] = source.below(MAX_DEPTH + 2);
         }
-        Operation::ThreadReadRegisters | Operation::ThreadWriteRegisters => x[1] = source.below(3),
+        Operation::ThreadReadRegisters => x[1] = source.below(3),
+        Operation::ThreadWriteRegisters => x[1] = source.below(5),
         Operation::SchedulingConfigure => {
             x[1] = source.pick(&[255, 255, 255, 255, 255, 200, 100]);
             x[2] = source.pick(&[255, 255, 100]);

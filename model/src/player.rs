@@ -115,6 +115,10 @@ impl Player {
         } else {
             self.call(source)?;
         }
+        if self.machine.host().steps && !self.machine.idle() && source.one_in(2) {
+            self.record(|| "step".to_owned());
+            self.machine.step();
+        }
         check(self.machine.kernel()).map(|()| true)
     }
 

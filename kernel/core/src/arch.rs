@@ -178,6 +178,12 @@ pub unsafe trait Arch: Sized {
     /// Saves the registers of the unit, which is on for user mode, into one thread, and loads them from another.
     fn float_exchange(&mut self, from: &mut crate::thread::FloatState, to: &crate::thread::FloatState);
 
+    /// Flag of [`Registers`] with which a thread returns to user mode for one instruction.
+    const STEP_FLAG: u64;
+    /// Lets user mode run, or raises an exception after each instruction there: at once, if the thread returns without
+    /// [`STEP_FLAG`](Self::STEP_FLAG). Takes effect on entry to user mode.
+    fn step_enable(&mut self, enable: bool);
+
     /// Saves the current kernel context (that of `from`, at a preemption point), and continues with `to`: in the kernel
     /// if [`Thread::kernel_stack_pointer`] is not zero, else in user mode. Returns when another thread switches back to
     /// `from`.

@@ -345,7 +345,7 @@ fn receive<A: Arch>(
         return Ok(Outcome::Written);
     }
     // The fast path makes the receiver run on the caller's context without comparing.
-    let fast = deadline.is_none() && !deferred && k.get(thread).blockers & blocker::OF_HELPING == 0;
+    let fast = deadline.is_none() && !deferred && k.get(thread).blockers & blocker::NOT_REPLACED == 0;
     let t = k.get(thread);
     t.state = ThreadState::Receiving(endpoint);
     t.receive_reply = Some(object);

@@ -22,7 +22,7 @@
 //!   derivation                   which capability was made from which
 //!   tree                         the ordered structure below
 //!   kernel, object, slot, arch   the state, and how it is reached
-//!   heap, budget, float, ipc_buffer, latency_tracer                    parts of it on their own
+//!   heap, budget, float, step, ipc_buffer, latency_tracer              parts of it on their own
 //! ```
 //!
 //! Messages and time are one cycle: a deadline ends a wait, a waiting thread lends its time to the one for which it
@@ -67,6 +67,7 @@ pub mod reply;
 pub mod scheduler;
 pub mod scheduling_context;
 pub mod slot;
+pub mod step;
 pub mod syscall;
 pub mod thread;
 pub mod timers;

@@ -10,7 +10,7 @@
 use crate::kernel::Queue;
 use crate::object::Ref;
 use crate::thread::{Thread, ThreadState, blocker};
-use crate::{Arch, Kernel, depletion, float, timers};
+use crate::{Arch, Kernel, depletion, float, step, timers};
 
 /// Returns the priority of the running thread; -1 for the idle thread, and for a thread that has lost its processor
 /// time.
@@ -241,7 +241,7 @@ pub fn switch<A: Arch, const LEAVES: bool>(k: &mut Kernel<A>) -> Ref<Thread> {
 }
 
 /// Prepares the kernel for a thread that runs next and has one of the blockers [`TO_BEGIN`](blocker::TO_BEGIN): times
-/// its budget, and switches on the floating-point unit.
+/// its budget, and switches on the floating-point unit and single steps.
 pub fn begin<A: Arch>(k: &mut Kernel<A>, next: Ref<Thread>) {
     let flags = k.get(next).blockers;
     if flags & blocker::FLOAT != 0 {
@@ -249,6 +249,9 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, next: Ref<Thread>) {
     }
     if flags & blocker::BUDGETED != 0 {
         depletion::start_timing(k, next);
+    }
+    if flags & blocker::STEP != 0 {
+        step::begin(k);
     }
 }
 

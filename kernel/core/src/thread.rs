@@ -120,15 +120,20 @@ pub mod blocker {
     /// The timeout fault was raised, and the thread has not run since.
     pub const REPORTED: u32 = 1024;
 
+    /// The thread executes one instruction and is stopped by an exception ([`step`](crate::step)).
+    pub const STEP: u32 = 1 << 31;
+
     /// Blockers of a thread for which something has to be done before it runs
     /// ([`scheduler::begin`](crate::scheduler::begin)).
-    pub const TO_BEGIN: u32 = BUDGETED | FLOAT;
+    pub const TO_BEGIN: u32 = BUDGETED | FLOAT | STEP;
     /// Blockers that a thread loses with the scheduling context on which it runs.
     pub const OF_BUDGET: u32 = BUDGETED | TIMEOUT | REPORTED;
     /// Events of the thread's own, because of which its own context counts.
     pub const URGENT: u32 = SIGNALLED | ALARMED;
     /// Reasons why the thread's scheduling context depends on more than its caller.
     pub const OF_HELPING: u32 = HELPED | CAPPED | URGENT;
+    /// Blockers that a receiver must not lose, so that no fast path may give it those of its caller.
+    pub const NOT_REPLACED: u32 = OF_HELPING | STEP;
     /// Both set: the thread waits for the reply to its timeout fault.
     pub const FAULT_REPORTED: u32 = FAULT | REPORTED;
 }

@@ -1,15 +1,17 @@
 //! Threads: what their buffers and registers may contain, when their upcalls run, and what is left when a binding, a
 //! wait or a thread ends.
 
-use tench_abi::fault::{Class, Report};
+use tench_abi::fault::{Class, Report, STEP_CLASS, write};
 use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_SIZE;
 use tench_abi::{Error, Kind, Operation, Tag};
 use tench_arch_host::Machine;
+use tench_arch_host::host::Host;
 use tench_arch_host::machine::{RAM, at};
+use tench_kernel::Arch;
 use tench_kernel::object::Ref;
 use tench_kernel::scheduler;
-use tench_kernel::thread::{Thread, ThreadState};
+use tench_kernel::thread::{Thread, ThreadState, blocker};
 
 /// The bits of a processor's flags that hold the condition.
 const CONDITION: u64 = 0xf000_0000;
@@ -288,4 +290,80 @@ fn registers_that_are_written_end_an_unfinished_operation() {
         assert_eq!(m.thread(first).kernel_stack_pointer, 0, "fast: {fast}");
         m.check();
     }
+}
+
+/// Returns a machine with two threads that are ready, of which the first is to make a step and runs, and the address of
+/// that one.
+fn begin_step() -> (Machine, Ref<Thread>, Ref<Thread>, u64) {
+    let (mut m, thread, address) = begin();
+    let other = m.make_thread(255);
+    m.buffer(m.first).registers.pc = 400;
+    m.call(Operation::ThreadWriteRegisters, &[address, write::RESUME | write::STEP]).ok();
+    assert!(!m.host().steps, "nobody runs who makes one");
+    m.run(thread);
+    assert!(m.host().steps && m.thread(thread).registers.flags & Host::STEP_FLAG != 0);
+    (m, thread, other, address)
+}
+
+#[test]
+fn a_step_ends_in_an_exception() {
+    let (mut m, thread, _, address) = begin_step();
+    assert!(m.step());
+    assert!(!m.host().steps && m.thread(thread).blockers & blocker::STEP == 0);
+    assert_eq!(m.thread(thread).state, ThreadState::Faulted);
+    assert_eq!(m.thread(thread).fault.syndrome >> 26, STEP_CLASS);
+    m.call(Operation::ThreadResume, &[address]).ok();
+    m.run(thread);
+    assert!(!m.host().steps, "it was to make one step");
+    m.check();
+}
+
+#[test]
+fn a_step_begins_when_its_thread_is_chosen() {
+    let (mut m, thread, address) = begin();
+    m.call(Operation::ThreadWriteRegisters, &[address, write::RESUME | write::STEP]).ok();
+    m.call(Operation::Yield, &[]);
+    assert_eq!(m.current(), thread);
+    m.check();
+}
+
+#[test]
+fn a_thread_that_runs_while_steps_are_on_goes_on() {
+    let (mut m, thread, other, _) = begin_step();
+    m.run(other);
+    assert!(m.host().steps, "nobody has switched them off");
+    assert!(!m.step());
+    assert!(!m.host().steps && m.current() == other);
+    assert_eq!(m.thread(other).state, ThreadState::Ready);
+    m.run(thread);
+    assert!(m.host().steps && m.step(), "the step is still to be made");
+    m.check();
+}
+
+#[test]
+fn a_step_outlives_waiting_on_every_path() {
+    for fast in [false, true] {
+        let (mut m, thread, other, address) = begin_step();
+        m.fast = fast;
+        m.run(other);
+        let endpoint = m.make(Kind::Endpoint, 0);
+        m.run(thread);
+        m.call(Operation::Receive, &[endpoint, 0]);
+        assert!(matches!(m.thread(thread).state, ThreadState::Receiving(_)));
+        m.run(other);
+        m.call(Operation::Call, &[endpoint, Tag::new(1, 1).0]);
+        m.run(thread);
+        assert!(m.thread(thread).blockers & blocker::STEP != 0 && m.step(), "fast: {fast}, {address}");
+        m.check();
+    }
+}
+
+#[test]
+fn register_transfer_knows_its_flags() {
+    let (mut m, _, address) = begin();
+    for flags in [4, 7, 1 << 32, u64::MAX] {
+        assert_eq!(m.call(Operation::ThreadWriteRegisters, &[address, flags]).err(), Error::InvalidArgument);
+    }
+    m.call(Operation::ThreadWriteRegisters, &[address, write::STEP]).ok();
+    assert_eq!(m.call(Operation::ThreadReadRegisters, &[address, 2]).err(), Error::InvalidArgument);
 }

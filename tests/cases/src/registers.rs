@@ -1,12 +1,15 @@
 //! Tests that registers survive whatever happens to a thread.
 
-use tench::abi::fault::{Class, FloatRegisters, ForeignCall, Registers, reply};
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
+
+use tench::abi::fault::{Class, FloatRegisters, ForeignCall, Registers, Report, STEP_CLASS, reply};
 use tench::abi::object::ThreadState;
 use tench::abi::{Operation, Tag};
-use tench::sys::{Cap, Endpoint, Error, Message, Received, Wait, block, ipc::BOUND_REPLY, thread::yield_now};
+use tench::sys::{Cap, Endpoint, Error, Message, Received, Thread, Wait, block, ipc::BOUND_REPLY, thread::yield_now};
 
-use crate::assembly::{dump_vectors, fill_vectors, probe};
-use crate::case::{Case, Outcome};
+use crate::assembly::{self, dump_vectors, fill_vectors, probe};
+use crate::case::{Case, Failure, Outcome};
 use crate::stage::{HIGH, LOW, Stage};
 use crate::worker::{Equipment, MOMENT, patience, pause};
 
@@ -36,6 +39,8 @@ pub const CASES: &[Case] = &[
         "a fault's handler reads the thread's registers, general and vector, and gives it others",
         exchanged,
     ),
+    Case::new("REG0014", "a thread makes single steps, over calls and faults too, until it is let go", stepped),
+    Case::new("REG0015", "while a thread makes single steps, others run as if it did not", stepped_alone),
 ];
 
 /// `x0` to `x30` and the thread pointer.
@@ -418,5 +423,122 @@ fn vectors_deleted(stage: &mut Stage) -> Outcome {
     first.thread.delete()?;
     let second = stage.spawn(|| dump() == [0; 66])?;
     check!(second.join()?);
+    Ok(())
+}
+
+/// Receives messages of a thread's faults until it has made a step, and returns its registers. Lets it go on after a
+/// foreign call, with the result 0x1234, and after a page fault, for which it is given an address that it can load.
+fn step_made(
+    endpoint: Cap<Endpoint>,
+    thread: Cap<Thread>,
+    readable: u64,
+) -> Result<(Registers, Option<Class>), Failure> {
+    let mut between = None;
+    loop {
+        let received = endpoint.receive(Wait::until(patience()))?;
+        let mut words = [0; 8];
+        words[..received.words().len()].copy_from_slice(received.words());
+        let report = Report::of_message(received.label(), &words);
+        match Class::from_code(report.class) {
+            Some(Class::Exception) => {
+                equal!(report.syndrome >> 26, STEP_CLASS);
+                let registers = thread.read_registers(false)?;
+                equal!(registers.pc, report.instruction);
+                return Ok((registers, between));
+            }
+            Some(Class::ForeignCall) => BOUND_REPLY.reply(&Message::with_words(reply::RESULT, &[0x1234]))?,
+            _ => {
+                let mut registers = thread.read_registers(false)?;
+                registers.x[0] = readable;
+                // SAFETY: the thread loads a word that exists.
+                unsafe { thread.step(&registers, false) }?;
+                BOUND_REPLY.reply(&Message::new(reply::RESUME))?;
+            }
+        }
+        between = Class::from_code(report.class);
+    }
+}
+
+fn stepped(stage: &mut Stage) -> Outcome {
+    static WORD: u64 = 77;
+    let endpoint = stage.endpoint()?;
+    let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, || {
+        // SAFETY: the fault is handled.
+        (run(&pattern(13), FOREIGN)[0], unsafe { assembly::load(0) })
+    })?;
+    let thread = worker.thread;
+    for class in [Class::PageFault, Class::Exception, Class::ForeignCall] {
+        thread.faults_to(class, Some(endpoint))?;
+    }
+    let readable = core::ptr::from_ref(&WORD).expose_provenance() as u64;
+    let mut registers = thread.read_registers(false)?;
+    // SAFETY: the thread begins to run as it would otherwise.
+    unsafe { thread.step(&registers, true) }?;
+    let (mut straight, mut handled) = (0, (0, 0));
+    loop {
+        let before = registers.pc;
+        let between;
+        (registers, between) = step_made(endpoint, thread, readable)?;
+        straight += u64::from(registers.pc == before + 4);
+        match between {
+            Some(Class::ForeignCall) => {
+                equal!((registers.pc, registers.x[0]), (before + 4, 0x1234));
+                handled.0 += 1;
+            }
+            Some(_) => {
+                equal!((registers.pc, registers.x[0]), (before + 4, WORD));
+                handled.1 += 1;
+                break;
+            }
+            None => {}
+        }
+        // SAFETY: the thread goes on where it was.
+        unsafe { thread.step(&registers, false) }?;
+        BOUND_REPLY.reply(&Message::new(reply::RESUME))?;
+    }
+    equal!(handled, (1, 1));
+    check!(straight > 50);
+    BOUND_REPLY.reply(&Message::new(reply::RESUME))?;
+    equal!(worker.join()?, (0x1234, WORD));
+    Ok(())
+}
+
+fn stepped_alone(stage: &mut Stage) -> Outcome {
+    static TURNS: AtomicU64 = AtomicU64::new(0);
+    let (endpoint, others) = (stage.endpoint()?, stage.endpoint()?);
+    let stepped = stage.spawn_with(Equipment { start: false, ..Equipment::at(LOW) }, || {
+        loop {
+            yield_now();
+        }
+    })?;
+    let other = stage.spawn_with(Equipment { start: false, ..Equipment::at(LOW) }, || {
+        loop {
+            TURNS.fetch_add(1, Relaxed);
+            yield_now();
+        }
+    })?;
+    stepped.thread.faults_to(Class::Exception, Some(endpoint))?;
+    other.thread.faults_to(Class::Exception, Some(others))?;
+    TURNS.store(0, Relaxed);
+    other.thread.resume()?;
+    let mut registers = stepped.thread.read_registers(false)?;
+    // SAFETY: the thread begins to run as it would otherwise.
+    unsafe { stepped.thread.step(&registers, true) }?;
+    for _ in 0..200 {
+        (registers, _) = step_made(endpoint, stepped.thread, 0)?;
+        // SAFETY: the thread goes on where it was.
+        unsafe { stepped.thread.step(&registers, false) }?;
+        BOUND_REPLY.reply(&Message::new(reply::RESUME))?;
+    }
+    step_made(endpoint, stepped.thread, 0)?;
+    BOUND_REPLY.reply(&Message::new(reply::STOP))?;
+    refused!(others.try_receive(Wait::FOREVER), WouldBlock);
+    equal!(other.state()?, ThreadState::Ready);
+    let turns = TURNS.load(Relaxed);
+    check!(turns > 5);
+    // The other one, alone now, is not stopped by steps of which nobody is left.
+    pause(stage)?;
+    check!(TURNS.load(Relaxed) > turns);
+    refused!(others.try_receive(Wait::FOREVER), WouldBlock);
     Ok(())
 }

@@ -244,10 +244,11 @@ fn registers_errors(stage: &mut Stage) -> Outcome {
     let subject = stage.spawn_with(STOPPED, || ())?;
     let thread = u64::from(subject.thread.address().0);
     let (read, write) = (Operation::ThreadReadRegisters as u64, Operation::ThreadWriteRegisters as u64);
-    for flags in [2, 3, 1 << 32, u64::MAX] {
+    for flags in [4, 5, 1 << 32, u64::MAX] {
         refused!(system_call(read, &[thread, flags]), InvalidArgument);
         refused!(system_call(write, &[thread, flags]), InvalidArgument);
     }
+    refused!(system_call(read, &[thread, 2]), InvalidArgument);
     let worker = stage.spawn_with(Equipment { buffer: false, ..Equipment::at(HIGH) }, move || {
         let attempt = |operation| system_call(operation, &[thread, 0]).map(drop);
         (attempt(read), attempt(write), attempt(Operation::UpcallReturn as u64))

@@ -5,7 +5,7 @@ use tench_abi::fault::{Class, Report};
 use tench_abi::object::entry_path;
 use tench_kernel::latency_tracer::{self, edge};
 use tench_kernel::thread::Thread;
-use tench_kernel::{Arch, Kernel, Ref, entry, fast, float};
+use tench_kernel::{Arch, Kernel, Ref, entry, fast, float, step};
 
 use crate::Machine;
 use crate::leave::{hand_off, words};
@@ -19,6 +19,8 @@ pub mod class {
     pub const SVC: u64 = 0x15;
     /// No instruction could be fetched.
     pub const INSTRUCTION_ABORT: u64 = 0x20;
+    /// A step, or the attempt of a thread that runs while another one's steps are on.
+    pub const STEP: u64 = tench_abi::fault::STEP_CLASS;
     /// Memory could not be accessed.
     pub const DATA_ABORT: u64 = 0x24;
 }
@@ -73,6 +75,7 @@ extern "C" fn tench_exception(address: usize, syndrome: u64) -> usize {
             Class::PageFault,
             Report { class: Class::PageFault as u64, address: fault_address, instruction, syndrome },
         ),
+        class::STEP if !step::end(kernel) => current,
         // For these the address register holds the value of an earlier fault, perhaps another program's, so it is not
         // reported.
         _ => entry::exception(

@@ -64,6 +64,8 @@ pub mod power;
 #[cfg(target_os = "none")]
 pub mod start;
 #[cfg(target_os = "none")]
+pub mod step;
+#[cfg(target_os = "none")]
 pub mod timer;
 #[cfg(target_os = "none")]
 pub mod trap;

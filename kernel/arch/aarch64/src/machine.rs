@@ -10,7 +10,7 @@ use tench_kernel::{Arch, Kernel, Ref};
 use crate::cores::Cores;
 use crate::interrupts::Interrupts;
 use crate::layout::{MAX_BANKS, RAM_END, Region};
-use crate::{BASE, early, float, layout, memory, paging, power, start, timer, trap};
+use crate::{BASE, early, float, layout, memory, paging, power, start, step, timer, trap};
 
 /// One core of an AArch64 machine.
 pub struct Machine {
@@ -31,6 +31,7 @@ impl Machine {
         reserved: ArrayVec<Region, MAX_BANKS>,
     ) -> Machine {
         interrupts.enable(timer::LINE);
+        step::init();
         Machine { interrupts, empty_space: start::empty_table(), cores, memory, reserved }
     }
 }
@@ -246,6 +247,11 @@ unsafe impl Arch for Machine {
     #[inline(always)]
     fn float_exchange(&mut self, from: &mut FloatState, to: &FloatState) {
         float::exchange(from, to);
+    }
+    const STEP_FLAG: u64 = step::FLAG;
+    #[inline(always)]
+    fn step_enable(&mut self, enable: bool) {
+        step::enable(enable);
     }
     unsafe fn switch(from: Ref<Thread>, to: Ref<Thread>) {
         // SAFETY: the caller's contract is the assembly's.

@@ -108,7 +108,7 @@ pub(crate) fn has_object(kind: Kind) -> bool {
 type Check = fn(&mut Kernel<Host>, &Inventory) -> Checked;
 
 /// All checks, in order.
-const CHECKS: [(&str, Check); 19] = [
+const CHECKS: [(&str, Check); 20] = [
     ("check_order", check_capabilities::check_derivation),
     ("check_watermarks", |_, inventory| check_capabilities::check_watermarks(inventory)),
     ("check_slots", check_capabilities::check_slots),
@@ -123,6 +123,7 @@ const CHECKS: [(&str, Check); 19] = [
     ("check_timers", check_timers),
     ("check_thread", check_threads),
     ("check_float", check_float),
+    ("check_steps", check_steps),
     ("check_interrupts", check_interrupts),
     ("check_exports", check_exports::check_exports),
     ("check_table", check_tables::check_tables),
@@ -172,6 +173,14 @@ fn check_float(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     ensure!(is_on == (blockers & blocker::FLOAT != 0), "the unit is on: {is_on}, used by {current:?}: {blockers:x}");
     let is_owner = owner == Some(current) || blockers & blocker::DELETED != 0;
     ensure!(!is_on || is_owner, "the unit is on for {current:?}, with the registers of {owner:?}");
+    Ok(())
+}
+
+/// Checks that a running thread that is to make a step will make one.
+fn check_steps(k: &mut Kernel<Host>, _: &Inventory) -> Checked {
+    let current = k.current();
+    let (is_on, blockers) = (k.arch().steps, k.get(current).blockers);
+    ensure!(is_on || blockers & blocker::STEP == 0, "steps are off while {current:?} runs, which is to make one");
     Ok(())
 }
 

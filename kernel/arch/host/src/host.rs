@@ -79,6 +79,8 @@ pub struct Host {
     /// Hook that runs at each preemption point of an interrupt handler, before pending interrupts. No other thread can
     /// run there.
     pub nested_hook: Option<PreemptionHook>,
+    /// Steps are on: the thread that runs raises an exception after its next instruction, or before it.
+    pub steps: bool,
     thread_pointer: u64,
     float: FloatState,
     float_enabled: bool,
@@ -109,6 +111,7 @@ impl Host {
             thread_pointer: 0,
             float: FloatState { registers: [[0; 2]; 32], status: 0, control: 0 },
             float_enabled: false,
+            steps: false,
         }
     }
 
@@ -157,6 +160,7 @@ pub struct Registers {
     thread_pointer: u64,
     float: FloatWords,
     float_enabled: bool,
+    steps: bool,
 }
 
 impl Host {
@@ -176,6 +180,7 @@ impl Host {
             thread_pointer: self.thread_pointer,
             float: self.float_words(),
             float_enabled: self.float_enabled,
+            steps: self.steps,
         }
     }
 
@@ -208,6 +213,7 @@ impl Host {
         let (words, status, control) = registers.float;
         self.float = FloatState { registers: words, status, control };
         self.float_enabled = registers.float_enabled;
+        self.steps = registers.steps;
     }
 }
 
@@ -421,6 +427,11 @@ unsafe impl Arch for Host {
 
     fn float_enable(&mut self, enable: bool) {
         self.float_enabled = enable;
+    }
+
+    const STEP_FLAG: u64 = 1 << 21;
+    fn step_enable(&mut self, enable: bool) {
+        self.steps = enable;
     }
 
     fn float_save(&mut self, state: &mut FloatState) {

@@ -19,7 +19,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 
-use tench_abi::fault::{Class, Report};
+use tench_abi::fault::{Class, Report, STEP_CLASS};
 use tench_abi::layout::{WATERMARK, slot};
 use tench_abi::message::IpcBuffer;
 use tench_abi::object::{CapAddress, NODE_SLOTS, SLOT_SIZE};
@@ -28,7 +28,7 @@ use tench_kernel::fast::{self, Fast, Handoff};
 use tench_kernel::kernel::{Kernel, State};
 use tench_kernel::object::Ref;
 use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState, blocker};
-use tench_kernel::{Arch, depletion, entry, scheduler};
+use tench_kernel::{Arch, depletion, entry, scheduler, step};
 
 use crate::host::{Host, PowerOff};
 use crate::stack::Stacks;
@@ -238,6 +238,9 @@ impl Machine {
             scheduler::charge(k);
             depletion::start_timing(k, thread);
         }
+        if k.get(thread).blockers & blocker::STEP != 0 {
+            step::begin(k);
+        }
     }
 
     /// Raises an interrupt line. An unmasked line interrupts the running thread.
@@ -307,6 +310,21 @@ impl Machine {
             Some(next) => next,
             None => entry::exception(k, class, report),
         });
+    }
+
+    /// Raises the exception of a step, as the machine does after or before an instruction while
+    /// [`steps`](Host::steps) are on. Returns whether the running thread was to make one.
+    pub fn step(&mut self) -> bool {
+        assert!(self.host().steps, "steps are off");
+        let thread = self.current();
+        let instruction = self.thread(thread).registers.pc;
+        let syndrome = STEP_CLASS << 26;
+        let report = Report { class: Class::Exception as u64, address: 0, instruction, syndrome };
+        let is_meant = step::end(self.kernel());
+        if is_meant {
+            self.fault(report);
+        }
+        is_meant
     }
 
     /// Retypes `count` objects at the watermark of an untyped, into the slots from `destination` on.

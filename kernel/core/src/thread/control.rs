@@ -1,5 +1,6 @@
 //! Operations that resume, suspend and inspect threads.
 
+use tench_abi::fault::write;
 use tench_abi::object::ThreadState as State;
 use tench_abi::{Error, Kind, Rights};
 
@@ -7,7 +8,7 @@ use super::{Binding, FloatState, Thread, ThreadState, blocker, stack_depth, targ
 use crate::ipc_buffer::Buffer;
 use crate::object::Ref;
 use crate::syscall::{Outcome, argument};
-use crate::{Arch, Kernel, account, endpoint, float, scheduler};
+use crate::{Arch, Kernel, account, endpoint, float, scheduler, step};
 
 /// Returns whether a thread has what it needs to run: a CSpace and an address space.
 #[inline(always)]
@@ -84,15 +85,18 @@ pub fn read_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result
 pub fn write_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let thread = target(k, caller, Rights::WRITE)?;
     let flags = argument(k, caller, 1);
-    if flags > 1 {
+    if flags > (write::RESUME | write::STEP) {
         return Err(Error::InvalidArgument);
     }
     let buffer = Buffer::of(k, caller).ok_or(Error::NoIpcBuffer)?;
     check_at_rest(k, thread)?;
-    if flags & 1 != 0 {
+    if flags & write::RESUME != 0 {
         resume(k, thread)?;
     }
     buffer.load_registers(k, thread);
+    if flags & write::STEP != 0 {
+        step::prepare(k, thread);
+    }
     if k.get(thread).kernel_stack_pointer != 0 {
         k.get(thread).kernel_stack_pointer = 0;
         account::apply_suspension(k, thread);

@@ -1,6 +1,6 @@
 //! Threads and scheduling contexts.
 
-use tench_abi::fault::{Class, FloatRegisters, Registers, Report};
+use tench_abi::fault::{Class, FloatRegisters, Registers, Report, write};
 use tench_abi::layout::UNBIND;
 use tench_abi::object::ThreadState;
 use tench_abi::{CapAddress, Error, Operation};
@@ -171,9 +171,30 @@ impl Cap<Thread> {
     /// program counter, a stack of its own, and nothing broken where it was before. For a thread of another address
     /// CSpace there is no condition.
     pub unsafe fn write_registers(self, registers: &Registers, resume: bool) -> Result<(), Error> {
+        // SAFETY: the caller is responsible for what the thread will do.
+        unsafe { self.write_registers_with(registers, if resume { write::RESUME } else { 0 }) }
+    }
+
+    /// As [`write_registers`](Self::write_registers), but the thread executes one instruction when it goes on, and
+    /// raises an exception of the class [`STEP_CLASS`](tench_abi::fault::STEP_CLASS).
+    /// Rights: `WRITE`. Errors: `NoIpcBuffer`, `WrongState`, `NotConfigured`.
+    ///
+    /// # Safety
+    /// As for [`write_registers`](Self::write_registers).
+    pub unsafe fn step(self, registers: &Registers, resume: bool) -> Result<(), Error> {
+        let resume = if resume { write::RESUME } else { 0 };
+        // SAFETY: the caller is responsible for what the thread will do.
+        unsafe { self.write_registers_with(registers, write::STEP | resume) }
+    }
+
+    /// Performs `ThreadWriteRegisters`, with its flags.
+    ///
+    /// # Safety
+    /// As for [`write_registers`](Self::write_registers).
+    unsafe fn write_registers_with(self, registers: &Registers, flags: u64) -> Result<(), Error> {
         block::write_registers(registers).ok_or(Error::NoIpcBuffer)?;
         // SAFETY: the caller is responsible for what the thread will do.
-        unsafe { raw::call0(Operation::ThreadWriteRegisters, self.raw(), u64::from(resume)) }.done()
+        unsafe { raw::call0(Operation::ThreadWriteRegisters, self.raw(), flags) }.done()
     }
 
     /// Returns the floating-point registers of a thread, under the same conditions as

@@ -17,6 +17,7 @@
 //! trees      structures that are expensive to delete
 //! rings      threads that wait for each other
 //! equals     attempts to keep threads of the same priority from running
+//! steps      threads that make single steps
 //! floods     attacks that do not end
 //! reach      attacks on what others hold, and on other cores
 //! elsewhere  floods from another core
@@ -51,6 +52,7 @@ mod reach;
 mod reserved;
 mod rings;
 mod servers;
+mod steps;
 mod trees;
 mod turns;
 mod waits;
@@ -176,6 +178,7 @@ const ATTACKS: &[&[Attack]] = &[
     borrowed::ATTACKS,
     trees::ATTACKS,
     equals::ATTACKS,
+    steps::ATTACKS,
     rings::ATTACKS,
     floods::ATTACKS,
     elsewhere::ATTACKS,
