@@ -3,7 +3,7 @@
 #include "system.h"
 
 enum { PTRACE = 117, PRCTL = 167 };
-enum { TRACEME, PEEK = 1, POKE = 4, CONT = 7, ATTACH = 16, DETACH, SYSCALL = 24, SETOPTIONS = 0x4200, GETEVENTMSG,
+enum { TRACEME, PEEK = 1, POKE = 4, CONT = 7, STEP = 9, ATTACH = 16, DETACH, SYSCALL = 24, SETOPTIONS = 0x4200, GETEVENTMSG,
        GETSIGINFO, SETSIGINFO, GETREGSET, SETREGSET, SEIZE, INTERRUPT, LISTEN, GETSIGMASK = 0x420a, SETSIGMASK,
        SYSCALL_INFO = 0x420e };
 enum { MARK_CALLS = 1, FORKS = 2, VFORKS = 4, CLONES = 8, EXECS = 16, VFORK_DONE = 32, EXITS = 64, ALL = 0x40000000, NOHANG = 1 };
@@ -327,6 +327,117 @@ static void refusals(void) {
     show("ended", trace(CONT, child, 0, 0));
 }
 
+/* A loop, a call, and a load that faults at first, at labels that the tracer knows. */
+__asm__(".text\n.balign 4\n.globl stepped\nstepped:\nmov x1, #2\n1: subs x1, x1, #1\nb.ne 1b\n"
+        "mov x8, #173\nsvc #0\nldr x2, [x3]\nmov x0, x2\nret\n");
+number stepped(number, number, number, volatile long *);
+
+static void step(number child, number signal) {
+    show("step", trace(STEP, child, 0, signal));
+    wait_word(child, 0);
+    show_info(child);
+}
+
+static void take_steps(void) {
+    struct { void (*handler)(int); size flags, restorer, mask; } action = {count, 0, 0, 0};
+    call(RT_SIGACTION, SIGUSR1, (number)&action, 0, 8, 0, 0);
+    number self = call(GETPID, 0, 0, 0, 0, 0, 0);
+    /* A page that nobody has touched. */
+    volatile long *page = (volatile long *)call(MMAP, 0, 4096, 3, 0x22, -1, 0);
+    number loaded = stepped(0, 0, 0, page);
+    call(KILL, self, SIGUSR1, 0, 0, 0, 0);
+    /* Its end sends no signal, which would come at any time. */
+    number child = call(CLONE, 0, 0, 0, 0, 0, 0);
+    if (child == 0)
+        exit(4);
+    int status = 0;
+    call(WAIT4, child, (number)&status, ALL, 0, 0, 0);
+    char *none[] = {0}, *arguments[] = {self_path, "again", 0};
+    if (loaded == 0 && handled == SIGUSR1 && status == 4 << 8)
+        call(EXECVE, (number)self_path, (number)arguments, (number)none, 0, 0, 0);
+    exit(1);
+}
+
+/* Goes on step by step to an address. */
+static void step_to(number child, uint64_t address) {
+    for (int at = 0; at < 3000 && read_registers(child).pc != address; at++) {
+        trace(STEP, child, 0, 0);
+        call(WAIT4, child, 0, ALL, 0, 0, 0);
+    }
+    show("there", read_registers(child).pc == address);
+}
+
+static void steps(void) {
+    number child = traced(take_steps);
+    step_to(child, (uint64_t)stepped);
+    for (int at = 0; at < 9; at++) {
+        step(child, 0);
+        show("  at", (number)(read_registers(child).pc - (uint64_t)stepped));
+    }
+    trace(CONT, child, 0, 0);
+    wait_word(child, 0);
+    step(child, SIGUSR1);
+    show("in the handler", read_registers(child).pc == (uint64_t)count);
+    step(child, 0);
+    show("after it", (number)(read_registers(child).pc - (uint64_t)count));
+    /* To calls, and over them: a fork, whose child runs on, and a new program. */
+    const number interesting[] = {CLONE, EXECVE};
+    for (int at = 0; at < 2; at++) {
+        int calls = 0;
+        do {
+            trace(SYSCALL, child, 0, 0);
+            call(WAIT4, child, 0, ALL, 0, 0, 0);
+        } while ((number)read_registers(child).x[8] != interesting[at] && ++calls < 50);
+        show("calls", calls);
+        step(child, 0);
+        step(child, 0);
+    }
+    show("go on", trace(CONT, child, 0, 0));
+    wait_word(child, 0);
+    if (call(KILL, child, 0, 0, 0, 0, 0) == 0) {
+        trace(CONT, child, 0, 0);
+        wait_word(child, 0);
+    }
+}
+
+/* The memory of a child, as a file: also where the child may only read. */
+static void files_of_memory(void) {
+    number child = traced(ask);
+    char path[40] = "/proc/";
+    int at = 6;
+    for (number unit = 1000000; unit; unit /= 10)
+        if (child >= unit)
+            path[at++] = (char)('0' + child / unit % 10);
+    for (const char *rest = "/mem"; *rest;)
+        path[at++] = *rest++;
+    number file = call(OPENAT, -100, (number)path, 2, 0, 0, 0);
+    show("open", file >= 0);
+    unsigned code = 0, other = 0x528000e0; /* mov w0, #7 */
+    show("read", call(PREAD64, file, (number)&code, 4, (number)answer, 0, 0)), show("  same", code == *(unsigned *)answer);
+    show("write", call(PWRITE64, file, (number)&other, 4, (number)answer, 0, 0));
+    show("own code stays", asked());
+    show("write data", call(PWRITE64, file, (number)&(long){11}, 8, (number)&shared_word, 0, 0));
+    show("own data stays", shared_word);
+    show("nothing there", call(PREAD64, file, (number)&code, 4, 0, 0, 0));
+    show("nothing to write", call(PWRITE64, file, (number)&other, 4, 4096, 0, 0));
+    show("end", call(LSEEK, file, 0, 2, 0, 0, 0));
+    trace(CONT, child, 0, 0);
+    wait_word(child, 0);
+    trace(CONT, child, 0, 0);
+    wait_word(child, 0);
+    show("ended", call(PREAD64, file, (number)&code, 4, (number)answer, 0, 0));
+    call(CLOSE, file, 0, 0, 0, 0, 0);
+    file = call(OPENAT, -100, (number)"/proc/self/mem", 2, 0, 0, 0);
+    show("own file", call(PWRITE64, file, (number)&(long){12}, 8, (number)&shared_word, 0, 0)), show("  is", shared_word);
+    call(CLOSE, file, 0, 0, 0, 0, 0);
+    int user = fork();
+    if (user == 0) {
+        call(146, 5, 0, 0, 0, 0, 0);
+        exit((int)-call(OPENAT, -100, (number)"/proc/1/mem", 0, 0, 0, 0));
+    }
+    wait_word(user, 0);
+}
+
 int program(number argument_count, char **arguments) {
     if (argument_count > 1)
         return 7;
@@ -339,5 +450,7 @@ int program(number argument_count, char **arguments) {
     print("programs\n"), programs();
     print("seizing\n"), seizing();
     print("refusals\n"), refusals();
+    print("steps\n"), steps();
+    print("files of memory\n"), files_of_memory();
     return 0;
 }

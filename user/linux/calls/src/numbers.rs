@@ -152,6 +152,10 @@ pub mod trace {
         pub const GENERAL: u32 = 1;
         pub const FLOAT: u32 = 2;
         pub const THREAD_POINTER: u32 = 0x401;
+        /// `NT_ARM_HW_BREAK`
+        pub const BREAKPOINTS: u32 = 0x402;
+        /// `NT_ARM_HW_WATCH`
+        pub const WATCHPOINTS: u32 = 0x403;
         pub const CALL: u32 = 0x404;
     }
 }

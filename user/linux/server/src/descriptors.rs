@@ -51,6 +51,8 @@ pub struct Description {
     pub place: Option<Place>,
     /// For a generated file: what was read last.
     pub contents: Option<Contents>,
+    /// For a file with a process's memory: how many programs that had started. It does not show the memory of another.
+    pub programs: u64,
     /// For a terminal: which one, and from which side.
     pub end: Option<End>,
     users: u32,
@@ -89,7 +91,19 @@ impl Descriptions {
     pub fn add(&mut self, node: NodeId, flags: u32) -> DescriptionId {
         let (place, contents, end, watchers) = (None, None, None, 0);
         let without_writers = None;
-        let new = Description { node, flags, position: 0, without_writers, watchers, place, contents, end, users: 1 };
+        let programs = 0;
+        let new = Description {
+            node,
+            flags,
+            position: 0,
+            without_writers,
+            watchers,
+            place,
+            contents,
+            programs,
+            end,
+            users: 1,
+        };
         DescriptionId(self.all.insert(new) as u32)
     }
 

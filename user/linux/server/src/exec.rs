@@ -377,7 +377,6 @@ impl<H: Hardware> Image<H> {
             placement: Placement::FixedIfFree(SHARED_CODE),
             length: PAGE_SIZE,
             rights: Rights::READ | Rights::EXECUTE,
-            allowed: Rights::READ | Rights::EXECUTE,
             backing: Backing::Object(start.trampoline, 0),
             grows: false,
             ..request

@@ -64,6 +64,8 @@ pub enum Fault {
     Instruction(u64),
     /// A breakpoint (`brk`) at an address.
     Breakpoint(u64),
+    /// The end of a single step before the instruction at an address.
+    Step(u64),
 }
 
 /// An instance.
@@ -166,6 +168,14 @@ impl<M: Machine> Instance<M> {
             Fault::Instruction(address) => (number::ILL, 1, address),
             // TRAP_BRKPT
             Fault::Breakpoint(address) => (number::TRAP, 1, address),
+            Fault::Step(address) => {
+                // If not, the tracer wants it no more.
+                if Self::has_made_step(&mut process) {
+                    process.force(Info::of_step(address));
+                }
+                self.conclude(process, Outcome::Resume);
+                return false;
+            }
         };
         if process.id == FIRST {
             self.fault = Some(fault);

@@ -16,7 +16,7 @@ use tench::sys::{Cap, CapAddress, Endpoint, MapFlags, Mapping, PageTable, Reply}
 use tench::time::Instant;
 use tench::{io, process, time};
 use tench_linux::Machine;
-use tench_linux::thread::{Entrance, FloatRegisters, Registers};
+use tench_linux::thread::{Entrance, FloatRegisters, Registers, Rest};
 use tench_linux_files::Errno;
 use tench_linux_memory::{Hardware, Page, Place, Rights};
 use tench_mem_interface::Mem;
@@ -361,6 +361,10 @@ impl tench_linux::Threads for Kernel {
 
     fn set_registers(&mut self, thread: &mut Thread, registers: &Registers) {
         thread.set_registers(registers);
+    }
+
+    fn step(&mut self, thread: &mut Thread, registers: &Registers, rest: Rest) {
+        thread.step(registers, rest == Rest::Stopped);
     }
 
     fn set_float_registers(&mut self, thread: &mut Thread, registers: &FloatRegisters) {

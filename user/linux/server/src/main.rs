@@ -86,6 +86,7 @@ fn explanation(fault: Option<Fault>) -> String {
             format!(": its instruction at {instruction:#x} cannot access the misaligned {address:#x}")
         }
         Some(Fault::Instruction(address)) => format!(": its instruction at {address:#x} does not exist"),
+        Some(Fault::Step(address)) => format!(": it has made a single step to {address:#x}"),
         Some(Fault::Breakpoint(address)) => format!(": there is a breakpoint at {address:#x}"),
         None => String::new(),
     }

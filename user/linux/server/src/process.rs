@@ -160,8 +160,10 @@ pub struct Process<M: Machine> {
     pub present: usize,
     /// Memory of the process, until it ends.
     pub space: SpaceId,
-    /// The process has started a program since it was made.
-    pub has_executed: bool,
+    /// How many programs the process has started since it was made.
+    pub programs: u64,
+    /// How programs run, as `personality` has it.
+    pub personality: u32,
     /// Descriptors of the process.
     pub descriptors: Descriptors,
     /// The directory from which relative paths lead.
@@ -229,7 +231,8 @@ impl<M: Machine> Process<M> {
             threads: vec![Box::new(thread)],
             present: 0,
             space,
-            has_executed: true,
+            programs: 1,
+            personality: 0,
             descriptors,
             directory: Tree::ROOT,
             root: Tree::ROOT,

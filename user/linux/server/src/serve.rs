@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use core::time::Duration;
 
-use tench::abi::fault::{Access as KernelAccess, Class, ForeignCall, Report};
+use tench::abi::fault::{Access as KernelAccess, Class, ForeignCall, Report, STEP_CLASS};
 use tench::sys::{Error, Message, Received, Wait};
 use tench::time;
 use tench_linux::{Fault, Instance, Machine};
@@ -106,6 +106,8 @@ fn serve(instance: &mut Instance<Kernel>, received: &Received) {
         }
     } else if report.syndrome >> CLASS == BREAKPOINT {
         Fault::Breakpoint(report.instruction)
+    } else if report.syndrome >> CLASS == STEP_CLASS {
+        Fault::Step(report.instruction)
     } else {
         Fault::Instruction(report.instruction)
     };

@@ -525,6 +525,11 @@ impl<M: Machine> System<M> {
         self.spaces.get(space).space.write(&mut self.memory, address, bytes)
     }
 
+    /// As [`write`](Self::write), also where the process may only read, as long as others do not see it.
+    pub(crate) fn write_by_force(&mut self, space: SpaceId, address: u64, bytes: &[u8]) -> usize {
+        self.spaces.get(space).space.write_by_force(&mut self.memory, address, bytes)
+    }
+
     /// Removes a process from its memory, which ends with the last one.
     pub(crate) fn release_space(&mut self, id: SpaceId) {
         if let Some(space) = self.spaces.release(id) {

@@ -226,6 +226,10 @@ pub trait Threads: Hardware {
     /// Sets the registers of a thread that waits.
     fn set_registers(&mut self, thread: &mut Self::Thread, registers: &Registers);
 
+    /// Lets a thread that waits or is stopped execute one instruction, from these registers on, and then raise the
+    /// exception of a step. If it waits, it goes on once it is answered.
+    fn step(&mut self, thread: &mut Self::Thread, registers: &Registers, rest: Rest);
+
     /// Sets the floating-point registers of a thread that waits or is stopped.
     fn set_float_registers(&mut self, thread: &mut Self::Thread, registers: &FloatRegisters);
 

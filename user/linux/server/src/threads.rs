@@ -372,6 +372,12 @@ impl Thread {
         never_refused(unsafe { self.thread.cap().write_registers(registers, false) });
     }
 
+    /// Sets the registers of a thread that waits, or lets one that is stopped run: it executes one instruction.
+    pub fn step(&self, registers: &Registers, runs: bool) {
+        // SAFETY: the thread has an address space of its own.
+        never_refused(unsafe { self.thread.cap().step(registers, runs) });
+    }
+
     /// Sets the floating-point registers.
     pub fn set_float_registers(&self, registers: &FloatRegisters) {
         never_refused(self.thread.cap().write_float(registers));

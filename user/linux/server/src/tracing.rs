@@ -30,6 +30,10 @@ pub struct Tracing {
     pub options: u32,
     /// The thread stops at its next call, or at the end of the present one.
     pub watches_calls: bool,
+    /// The thread stops after its next instruction or call, and before the first instruction of a handler.
+    pub steps: bool,
+    /// The last step was a call. Linux then ends the next one, if it follows at once, before its instruction.
+    pub has_stepped_over_call: bool,
     /// The thread stops when it would run next.
     pub is_interrupted: bool,
     /// The thread stays stopped with its process, and stops anew when that goes on.
@@ -78,6 +82,8 @@ pub enum Point {
     Event(u32, After),
     /// Before the thread goes on, because its tracer has interrupted it or it begins.
     Trap,
+    /// Before the first instruction of a handler, since it makes single steps.
+    Handler,
     /// With its process, which a signal has stopped.
     Stopped(u32),
 }
@@ -124,6 +130,8 @@ impl Tracing {
             is_seized,
             options,
             watches_calls: false,
+            steps: false,
+            has_stepped_over_call: false,
             is_interrupted: false,
             listens: false,
             message: 0,
@@ -161,6 +169,7 @@ impl Tracing {
             Point::Entry | Point::Exit => number::TRAP | call,
             Point::Signal(info) => info.signal,
             Point::Event(event, _) => number::TRAP | event << 8,
+            Point::Handler => number::TRAP,
             Point::Trap => number::TRAP | trap,
             Point::Stopped(signal) if self.is_seized => signal | trap,
             Point::Stopped(signal) => signal,

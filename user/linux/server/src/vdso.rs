@@ -1,7 +1,7 @@
 //! Code that every program finds in its memory, as an ELF image: the virtual dynamic shared object (vDSO).
 //!
 //! ```text
-//!  header │ segments │ symbols │ hash table │ dynamic section │ symbols' versions │ versions │ names │ code
+//!  header │ segments │ symbols │ hash table │ dynamic section │ symbols' versions │ versions │ names │ code │ sections
 //! ```
 //!
 //! C libraries, and Go's programs, look up functions there that read clocks. All functions have the version that
@@ -18,8 +18,24 @@ const SYMBOL_VERSIONS: usize = 0x1d8;
 const VERSIONS: usize = 0x1e8;
 const NAMES: usize = 0x220;
 const CODE: usize = 0x2a0;
+/// Names of sections, and the sections, by which debuggers find the functions.
+const SECTION_NAMES: usize = CODE + 4 * INSTRUCTIONS.len();
+const SECTIONS: usize = (SECTION_NAMES + SECTION_TEXT.len()).next_multiple_of(8);
 /// Size of the image in bytes.
-const SIZE: usize = CODE + 4 * INSTRUCTIONS.len();
+const SIZE: usize = SECTIONS + 64 * (DESCRIBED.len() + 1);
+
+/// Names of the sections, each with a zero behind it.
+const SECTION_TEXT: &[u8] = b"\0.dynsym\0.dynstr\0.text\0.shstrtab\0";
+/// The sections behind the first, which is none: place of the name, type, flags, offset, size, the section to which it
+/// belongs and something about it, alignment, size of an entry.
+const DESCRIBED: [[usize; 9]; 4] = [
+    [1, 11, 2, SYMBOLS, 24 * (FUNCTIONS.len() + 1), 2, 1, 8, 24],
+    [9, 3, 2, NAMES, TEXT.len(), 0, 0, 1, 0],
+    [17, 1, 6, CODE, 4 * INSTRUCTIONS.len(), 0, 0, 4, 0],
+    [23, 3, 0, SECTION_NAMES, SECTION_TEXT.len(), 0, 0, 1, 0],
+];
+/// Index of the section with the code.
+const CODE_SECTION: usize = 3;
 
 /// Names of the functions and of the image, each with a zero behind it.
 const TEXT: &[u8] = b"\0__kernel_clock_gettime\0__kernel_clock_getres\0__kernel_gettimeofday\0__kernel_rt_sigreturn\0\
@@ -97,7 +113,9 @@ const fn image() -> [u8; SIZE] {
     put(all, 0, 0x0001_0102_464c_457f, 8);
     put(all, 16, 0x0000_0001_00b7_0003, 8);
     put(all, 32, SEGMENTS as u64, 8);
+    put(all, 40, SECTIONS as u64, 8);
     put(all, 52, 0x0002_0038_0040, 6);
+    put(all, 58, 64 | (DESCRIBED.len() as u64 + 1) << 16 | (DESCRIBED.len() as u64) << 32, 6);
     segment(all, SEGMENTS, 0x0005_0000_0001, 0, SIZE);
     segment(all, SEGMENTS + 56, 0x0004_0000_0002, DYNAMIC, SYMBOL_VERSIONS - DYNAMIC);
     let mut index = 0;
@@ -108,8 +126,8 @@ const fn image() -> [u8; SIZE] {
     while index < FUNCTIONS.len() {
         let (name, first, count) = FUNCTIONS[index];
         let at = SYMBOLS + 24 * (index + 1);
-        // A global function, in some section.
-        put(all, at, 0x0001_0012_0000_0000 | name as u64, 8);
+        // A global function.
+        put(all, at, (CODE_SECTION as u64) << 48 | 0x12 << 32 | name as u64, 8);
         put(all, at + 8, (CODE + 4 * first) as u64, 8);
         put(all, at + 16, 4 * count as u64, 8);
         let next = if index + 1 < FUNCTIONS.len() { index + 2 } else { 0 };
@@ -117,6 +135,7 @@ const fn image() -> [u8; SIZE] {
         put(all, SYMBOL_VERSIONS + 2 * (index + 1), DEFINED[1].1 as u64, 2);
         index += 1;
     }
+    sections(all);
     let entries = [
         (4, HASHES),
         (5, NAMES),
@@ -145,6 +164,30 @@ const fn image() -> [u8; SIZE] {
         index += 1;
     }
     image
+}
+
+/// Writes the sections and their names.
+const fn sections(image: &mut [u8; SIZE]) {
+    let mut index = 0;
+    while index < SECTION_TEXT.len() {
+        image[SECTION_NAMES + index] = SECTION_TEXT[index];
+        index += 1;
+    }
+    index = 0;
+    while index < DESCRIBED.len() {
+        let [name, kind, flags, offset, size, link, about, alignment, entry] = DESCRIBED[index];
+        let at = SECTIONS + 64 * (index + 1);
+        put(image, at, name as u64 | (kind as u64) << 32, 8);
+        put(image, at + 8, flags as u64, 8);
+        let address = if flags == 0 { 0 } else { offset };
+        put(image, at + 16, address as u64, 8);
+        put(image, at + 24, offset as u64, 8);
+        put(image, at + 32, size as u64, 8);
+        put(image, at + 40, link as u64 | (about as u64) << 32, 8);
+        put(image, at + 48, alignment as u64, 8);
+        put(image, at + 56, entry as u64, 8);
+        index += 1;
+    }
 }
 
 /// Writes the table of versions, each with its name.
@@ -204,12 +247,31 @@ mod tests {
             assert_eq!(version.2, elf::hash::sysv_hash(versions[index].as_bytes()));
         }
         assert!(NAMES + TEXT.len() <= CODE);
-        assert_eq!(IMAGE[END_OF_HANDLER as usize..], [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4]);
+        assert_eq!(IMAGE[END_OF_HANDLER as usize..][..8], [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4]);
         let mut next = 0;
         for (_, first, count) in FUNCTIONS {
             assert_eq!(first, next);
             next += count;
         }
         assert_eq!(next, INSTRUCTIONS.len());
+        assert!(IMAGE.len() <= 4096);
+    }
+
+    #[test]
+    fn debuggers_find_the_functions() {
+        let file = ElfBytes::<LittleEndian>::minimal_parse(IMAGE).unwrap();
+        let (headers, names) = file.section_headers_with_strtab().unwrap();
+        let (headers, names) = (headers.unwrap(), names.unwrap());
+        let found: Vec<&str> = headers.iter().map(|header| names.get(header.sh_name as usize).unwrap()).collect();
+        assert_eq!(found, ["", ".dynsym", ".dynstr", ".text", ".shstrtab"]);
+        let code = headers.get(CODE_SECTION).unwrap();
+        let (symbols, names) = file.dynamic_symbol_table().unwrap().unwrap();
+        let all: Vec<_> = symbols.iter().skip(1).collect();
+        assert_eq!(all.len(), FUNCTIONS.len());
+        for (symbol, function) in all.iter().zip(FUNCTIONS) {
+            assert!(names.get(symbol.st_name as usize).unwrap().starts_with("__kernel_"));
+            assert_eq!((symbol.st_shndx as usize, symbol.st_size), (CODE_SECTION, 4 * function.2 as u64));
+            assert!((code.sh_addr..code.sh_addr + code.sh_size).contains(&symbol.st_value));
+        }
     }
 }

@@ -66,33 +66,39 @@ impl<H: Hardware> Space<H> {
         })
     }
 
-    /// Copies bytes to the process, also where it may only read, as long as others do not see them. Returns whether all
-    /// were written.
-    pub fn write_to_private(&mut self, memory: &mut Memory<H>, address: u64, from: &[u8]) -> bool {
+    /// Copies bytes to the process, also where it may only read, as long as others do not see them. Returns how many
+    /// could be written.
+    pub fn write_by_force(&mut self, memory: &mut Memory<H>, address: u64, from: &[u8]) -> usize {
         let mut done = 0;
-        while done < from.len() {
+        loop {
+            done += self.write(memory, address.wrapping_add(done as u64), &from[done..]);
+            if done == from.len() {
+                return done;
+            }
             let place = address.wrapping_add(done as u64);
-            let page = place & !(PAGE_SIZE - 1);
-            let count = (from.len() - done).min((page + PAGE_SIZE - place) as usize);
-            let Some(rights) = self.areas.at(place).filter(|(_, area)| !area.shared).map(|(_, area)| area.rights)
-            else {
-                return false;
-            };
-            let writable = Rights::READ | Rights::WRITE;
-            // The page becomes an area of its own meanwhile, between two others.
-            let is_full = self.areas.count() + 2 > MAX_AREAS;
-            if is_full || self.protect(memory, page, PAGE_SIZE, writable).is_err() {
-                return false;
-            }
-            let written = self.write(memory, place, &from[done..done + count]);
-            let restored = self.protect(memory, page, PAGE_SIZE, rights);
-            debug_assert!(restored.is_ok(), "{restored:?}");
+            let count = (from.len() - done).min((PAGE_SIZE - place % PAGE_SIZE) as usize);
+            let written = self.write_to_private_page(memory, place, &from[done..done + count]);
+            done += written;
             if written < count {
-                return false;
+                return done;
             }
-            done += count;
         }
-        true
+    }
+
+    /// Copies bytes to a page of the process that it shares with nobody. Returns how many could be written.
+    fn write_to_private_page(&mut self, memory: &mut Memory<H>, address: u64, from: &[u8]) -> usize {
+        let area = self.areas.at(address).filter(|(_, area)| !area.shared);
+        let Some(rights) = area.map(|(_, area)| area.rights) else { return 0 };
+        // The page becomes an area of its own meanwhile, between two others.
+        let is_full = self.areas.count() + 2 > MAX_AREAS;
+        let page = address & !(PAGE_SIZE - 1);
+        if is_full || self.protect(memory, page, PAGE_SIZE, Rights::READ | Rights::WRITE).is_err() {
+            return 0;
+        }
+        let written = self.write(memory, address, from);
+        let restored = self.protect(memory, page, PAGE_SIZE, rights);
+        debug_assert!(restored.is_ok(), "{restored:?}");
+        written
     }
 
     /// Copies zeros to the process, to an address on. Returns how many could be written.

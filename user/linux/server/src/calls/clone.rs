@@ -66,7 +66,7 @@ impl<M: Machine> Caller<'_, M> {
     pub fn clone(&mut self, flags: u64, stack: u64, parent_id: u64, thread_pointer: u64, child_id: u64) -> Result {
         if let Some(waiting) = self.waiting() {
             let child = waiting.done as u32;
-            let is_there = self.others.find(child).is_some_and(|child| !child.has_ended() && !child.has_executed);
+            let is_there = self.others.find(child).is_some_and(|child| !child.has_ended() && child.programs == 0);
             if is_there {
                 return Err(self.wait_for_program(child));
             }
@@ -234,7 +234,8 @@ impl<M: Machine> Caller<'_, M> {
             session: own.session,
             terminal: own.terminal,
             end_signal: if is_sibling { own.end_signal } else { (beginning.flags & 0xff) as u32 },
-            has_executed: false,
+            programs: 0,
+            personality: own.personality,
             directory: own.directory,
             root: own.root,
             mask: own.mask,
@@ -283,7 +284,7 @@ impl<M: Machine> Caller<'_, M> {
         let old = core::mem::replace(&mut self.process.space, new);
         self.system.release_space(old);
         self.system.settle_segments(self.process.id);
-        self.process.has_executed = true;
+        self.process.programs += 1;
         self.system.waiters.wake(Key::Program(self.process.id));
     }
 }

@@ -76,7 +76,10 @@ impl<M: Machine> Caller<'_, M> {
             }
             Kind::Generated(_) => {
                 self.may_open_generated(node, kept)?;
-                self.system.open(node, kept)
+                let programs = self.programs_of(node);
+                let description = self.system.open(node, kept);
+                self.system.descriptions.get(description).programs = programs;
+                description
             }
             Kind::Character(device) if !is_path && devices::is_terminal(device) => {
                 self.open_terminal(node, device, flags, kept)?

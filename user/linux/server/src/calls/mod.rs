@@ -419,7 +419,7 @@ impl<M: Machine> Caller<'_, M> {
             Sysno::getrusage => self.getrusage(a, b),
             Sysno::getresuid => self.read_ids(self.identity().user, [a, b, c]),
             Sysno::getresgid => self.read_ids(self.identity().group, [a, b, c]),
-            Sysno::personality => Self::personality(a),
+            Sysno::personality => self.personality(a),
             Sysno::getrlimit => self.prlimit64(0, a, 0, b),
             Sysno::setrlimit => self.prlimit64(0, a, b, 0),
 

@@ -233,7 +233,7 @@ impl<M: Machine> Caller<'_, M> {
             if child.session != own.1 {
                 return Err(Errno::EPERM);
             }
-            if child.has_executed {
+            if child.programs != 0 {
                 return Err(Errno::EACCES);
             }
             child

@@ -310,6 +310,7 @@ impl<M: Machine> Caller<'_, M> {
         self.process.is_dumpable = is_readable && !is_another;
         if is_another {
             self.process.thread_mut().end_of_parent = 0;
+            self.process.personality = 0;
         }
         self.process.thread_mut().identity = identity;
         self.process.signals.reset();

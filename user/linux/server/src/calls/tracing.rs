@@ -23,6 +23,8 @@ use crate::waiting::Waiting;
 const GENERAL: usize = 34;
 /// Bytes of the set of floating-point registers.
 const FLOAT: usize = 528;
+/// Bytes of the set of breakpoints by hardware, and of that of watchpoints.
+const HARDWARE_POINTS: usize = 264;
 /// The register in which Linux says whether a call begins or has ended.
 const MARK: usize = 7;
 
@@ -76,8 +78,7 @@ impl<M: Machine> Caller<'_, M> {
                 self.write(data, &word).map(|()| 0)
             }
             trace::POKETEXT | trace::POKEDATA => self.poke(space, address, data),
-            trace::CONT | trace::SYSCALL => self.resume_traced(id, data, false, request == trace::SYSCALL),
-            trace::DETACH => self.resume_traced(id, data, true, false),
+            trace::CONT | trace::SYSCALL | trace::SINGLESTEP | trace::DETACH => self.resume_traced(id, data, request),
             trace::LISTEN => self.let_listen(id),
             trace::SETOPTIONS => {
                 let options = options(data)?;
@@ -220,14 +221,15 @@ impl<M: Machine> Caller<'_, M> {
         Ok(0)
     }
 
-    /// Lets a traced thread go on.
-    fn resume_traced(&mut self, id: u32, signal: u64, is_detached: bool, watches_calls: bool) -> Result {
+    /// Lets a traced thread go on, as the request says.
+    fn resume_traced(&mut self, id: u32, signal: u64, request: u32) -> Result {
         if signal > SIGNALS as u64 {
             return Err(Errno::EIO);
         }
         let tracing = self.tracing(id)?;
-        tracing.watches_calls = watches_calls;
-        tracing.resume = Some(Resume { signal: signal as u32, is_detached });
+        tracing.watches_calls = request == trace::SYSCALL;
+        tracing.steps = request == trace::SINGLESTEP;
+        tracing.resume = Some(Resume { signal: signal as u32, is_detached: request == trace::DETACH });
         self.system.touch_traced(id);
         Ok(0)
     }
@@ -248,12 +250,7 @@ impl<M: Machine> Caller<'_, M> {
     /// Writes a word to the memory of a traced process, also where that may only read.
     fn poke(&mut self, space: SpaceId, address: u64, word: u64) -> Result {
         let bytes = word.to_le_bytes();
-        let done = self.system.write(space, address, &bytes);
-        let (memory, spaces) = (&mut self.system.memory, &mut self.system.spaces);
-        let rest = &bytes[done..];
-        let space = &mut spaces.get(space).space;
-        let is_written = rest.is_empty() || space.write_to_private(memory, address + done as u64, rest);
-        if is_written { Ok(0) } else { Err(Errno::EIO) }
+        if self.system.write_by_force(space, address, &bytes) < bytes.len() { Err(Errno::EIO) } else { Ok(0) }
     }
 
     /// Returns the record of the signal at which a thread has stopped, or of its stop.
@@ -302,9 +299,10 @@ impl<M: Machine> Caller<'_, M> {
             regset::FLOAT => self.float_bytes(id)?,
             regset::THREAD_POINTER => registers.thread_pointer.to_le_bytes().to_vec(),
             regset::CALL => call.to_le_bytes().to_vec(),
+            regset::BREAKPOINTS | regset::WATCHPOINTS => no_hardware_points(),
             _ => return Err(Errno::EINVAL),
         };
-        let unit = if set as u32 == regset::CALL || set as u32 == regset::FLOAT { 4 } else { 8 };
+        let unit = if let regset::GENERAL | regset::THREAD_POINTER = set as u32 { 8 } else { 4 };
         if !room.is_multiple_of(unit) {
             return Err(Errno::EINVAL);
         }
@@ -335,6 +333,7 @@ impl<M: Machine> Caller<'_, M> {
             regset::FLOAT => (FLOAT, 4),
             regset::THREAD_POINTER => (8, 8),
             regset::CALL => (4, 4),
+            regset::BREAKPOINTS | regset::WATCHPOINTS => return Err(Errno::ENOSPC),
             _ => return Err(Errno::EINVAL),
         };
         if !length.is_multiple_of(unit) {
@@ -343,7 +342,10 @@ impl<M: Machine> Caller<'_, M> {
         let bytes = self.read(base, (length as usize).min(size))?;
         match set as u32 {
             regset::FLOAT => self.set_float(id, &bytes)?,
-            regset::GENERAL => set_general(self.stop_of(id)?, &bytes),
+            regset::GENERAL => {
+                set_general(self.stop_of(id)?, &bytes);
+                self.tracing(id)?.has_stepped_over_call = false;
+            }
             regset::THREAD_POINTER if bytes.len() == size => {
                 self.stop_of(id)?.registers.thread_pointer = u64_at(&bytes, 0);
             }
@@ -396,6 +398,15 @@ impl<M: Machine> Caller<'_, M> {
         self.write(data, &record[..count])?;
         Ok(record.len() as u64)
     }
+}
+
+/// Returns the set of a thread's breakpoints or watchpoints by hardware, of which the processor gives programs none.
+fn no_hardware_points() -> Vec<u8> {
+    /// Version 8 of the architecture's debug unit, above the number of points.
+    const VERSION: u32 = 6 << 8;
+    let mut bytes = VERSION.to_le_bytes().to_vec();
+    bytes.resize(HARDWARE_POINTS, 0);
+    bytes
 }
 
 /// Returns options that a tracer sets.

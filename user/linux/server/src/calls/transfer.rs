@@ -374,7 +374,7 @@ impl<M: Machine> Caller<'_, M> {
             Kind::Character(device) => devices::write(device, from)?,
             Kind::Fifo(_) => return self.write_pipe(node, flags, from),
             Kind::Special(number) => return self.write_special(number, node, flags, from),
-            Kind::Generated(Class::File) => self.write_generated(node, from)?,
+            Kind::Generated(Class::File) => self.write_generated(description, place, from)?,
             Kind::Directory(_) | Kind::Generated(_) => return Err(Errno::EISDIR),
             Kind::Link(_) | Kind::Block(_) | Kind::Socket => return Err(Errno::EINVAL),
         };

@@ -98,10 +98,15 @@ impl<M: Machine> Caller<'_, M> {
     pub(crate) fn read_generated(&mut self, description: DescriptionId, offset: u64, into: &mut [u8]) -> Result<usize> {
         let open_file = self.system.descriptions.get(description);
         let node = open_file.node;
-        if let Some(What::Entry(owner, index) | What::ThreadEntry(owner, _, index)) = What::of(node)
-            && ENTRIES[index].entry == Entry::Pages
-        {
-            return self.read_page_map(owner, offset, into);
+        if let Some(What::Entry(owner, index) | What::ThreadEntry(owner, _, index)) = What::of(node) {
+            match ENTRIES[index].entry {
+                Entry::Pages => return self.read_page_map(owner, offset, into),
+                Entry::Memory => {
+                    let programs = open_file.programs;
+                    return self.read_memory(owner, programs, offset, into);
+                }
+                _ => {}
+            }
         }
         let kept = open_file.contents.take().filter(|contents| offset != 0 && contents.next == offset);
         let bytes = match kept {

@@ -114,7 +114,7 @@ impl<M: Machine> Caller<'_, M> {
             terminal: terminal.map(|(device, terminal)| (device, terminal.discipline.foreground())),
             name: trimmed(process.name_of(thread)),
             state: state(process, thread),
-            has_executed: process.has_executed,
+            has_executed: process.programs != 0,
             threads: threads(process).count() as u32,
             started: (started.as_millis() * TICKS / 1000) as u64,
             nice: process.thread_of(thread).map_or(0, |thread| thread.nice),

@@ -17,6 +17,7 @@ mod described;
 mod fixed;
 mod ipc;
 mod links;
+mod memory;
 mod pages;
 mod process;
 mod status;

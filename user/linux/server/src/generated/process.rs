@@ -29,6 +29,7 @@ pub(crate) enum Entry {
     ScoreAdjustment,
     Login,
     Pages,
+    Memory,
 }
 
 impl Entry {
@@ -74,7 +75,7 @@ const fn line(name: &'static str, permissions: u32, entry: Entry) -> Line {
 }
 
 /// All of them, in the order of Linux.
-pub(crate) static ENTRIES: [Line; 24] = [
+pub(crate) static ENTRIES: [Line; 25] = [
     line("task", 0o555, Entry::Threads),
     line("fd", 0o500, Entry::Descriptors),
     line("fdinfo", 0o555, Entry::DescriptorFacts),
@@ -87,6 +88,7 @@ pub(crate) static ENTRIES: [Line; 24] = [
     line("stat", 0o444, Entry::Stat),
     line("statm", 0o444, Entry::Sizes),
     line("maps", 0o444, Entry::Maps),
+    line("mem", 0o600, Entry::Memory),
     line("cwd", 0o777, Entry::Directory),
     line("root", 0o777, Entry::Root),
     line("exe", 0o777, Entry::Program),

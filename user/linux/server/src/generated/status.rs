@@ -103,6 +103,11 @@ impl<M: Machine> Caller<'_, M> {
         }
         match What::of(node) {
             Some(What::Entry(owner, index) | What::ThreadEntry(owner, _, index))
+                if ENTRIES[index].entry == Entry::Memory =>
+            {
+                self.check_attachment(owner)
+            }
+            Some(What::Entry(owner, index) | What::ThreadEntry(owner, _, index))
                 if ENTRIES[index].entry.is_private() =>
             {
                 self.view().check_inspection(owner)

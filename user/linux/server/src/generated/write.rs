@@ -1,12 +1,13 @@
 //! Generated files that can be written.
 
 use tench_linux_calls::numbers::capability;
-use tench_linux_files::{Errno, NodeId};
+use tench_linux_files::Errno;
 
 use super::process::{ENTRIES, Entry};
 use super::{Owner, What};
 use crate::Machine;
 use crate::caller::{Caller, Result};
+use crate::descriptors::DescriptionId;
 
 /// How much the system's choice of whom to end can be changed for a process.
 const SCORES: core::ops::RangeInclusive<i16> = -1000..=1000;
@@ -14,13 +15,20 @@ const SCORES: core::ops::RangeInclusive<i16> = -1000..=1000;
 const NUMBER: usize = 12;
 
 impl<M: Machine> Caller<'_, M> {
-    /// Writes to a generated file. Returns the number of bytes.
+    /// Writes to a generated file, of which only one has an offset that counts. Returns the number of bytes.
     ///
     /// # Errors
     /// - `EIO`, `EINVAL`: it cannot be written, or not so.
     /// - `ESRCH`: its process does not exist any more.
-    pub(crate) fn write_generated(&mut self, node: NodeId, from: &[u8]) -> Result<usize> {
-        match What::of(node) {
+    pub(crate) fn write_generated(&mut self, description: DescriptionId, offset: u64, from: &[u8]) -> Result<usize> {
+        let open_file = self.system.descriptions.get(description);
+        let programs = open_file.programs;
+        match What::of(open_file.node) {
+            Some(What::Entry(owner, index) | What::ThreadEntry(owner, _, index))
+                if ENTRIES[index].entry == Entry::Memory =>
+            {
+                self.write_memory(owner, programs, offset, from)
+            }
             Some(What::Entry(owner, index)) => self.write_entry(owner, owner.id, ENTRIES[index].entry, from),
             Some(What::ThreadEntry(owner, thread, index)) => {
                 self.write_entry(owner, thread, ENTRIES[index].entry, from)

@@ -247,7 +247,14 @@ impl<M: Machine> Instance<M> {
                 }
                 Disposition::Handle(action) => {
                     interrupt_again(&mut process, action.flags() & action_flag::RESTART != 0, &mut registers);
-                    self.handle_or_fault(&mut process, &info, &action, &mut registers);
+                    let is_handled = self.handle_or_fault(&mut process, &info, &action, &mut registers);
+                    if is_handled
+                        && let Some(tracing) = &mut process.thread_mut().tracing
+                        && tracing.steps
+                    {
+                        tracing.has_stepped_over_call = false;
+                        return self.trap(process, Point::Handler, registers, rest);
+                    }
                 }
             }
         }
@@ -258,15 +265,22 @@ impl<M: Machine> Instance<M> {
     }
 
     /// Makes a handler the next that a process runs. If there is no room on its stack, that is a fault, which ends the
-    /// process if it was one already.
-    fn handle_or_fault(&mut self, process: &mut Process<M>, info: &Info, action: &Action, registers: &mut Registers) {
-        if self.handle(process, info, action, registers) {
-            return;
+    /// process if it was one already. Returns whether there was room.
+    fn handle_or_fault(
+        &mut self,
+        process: &mut Process<M>,
+        info: &Info,
+        action: &Action,
+        registers: &mut Registers,
+    ) -> bool {
+        let is_handled = self.handle(process, info, action, registers);
+        if !is_handled {
+            if info.signal == number::SEGV {
+                process.set_action(number::SEGV, Action::DEFAULT);
+            }
+            process.force(Info::from_system(number::SEGV));
         }
-        if info.signal == number::SEGV {
-            process.set_action(number::SEGV, Action::DEFAULT);
-        }
-        process.force(Info::from_system(number::SEGV));
+        is_handled
     }
 
     /// Makes a handler the next that a process runs. Returns false if there is no room on its stack, and keeps the

@@ -171,10 +171,15 @@ impl<M: Machine> Instance<M> {
     }
 
     /// Lets a traced thread stop after its call, or go on.
-    pub(super) fn go_on_after_call(&mut self, process: Box<Process<M>>, registers: Registers, rest: Rest) {
-        let stops = process.thread().tracing.as_ref().is_some_and(|tracing| tracing.watches_calls);
-        if stops {
-            return self.trap(process, Point::Exit, registers, rest);
+    pub(super) fn go_on_after_call(&mut self, mut process: Box<Process<M>>, registers: Registers, rest: Rest) {
+        if let Some(tracing) = &mut process.thread_mut().tracing {
+            if tracing.watches_calls {
+                return self.trap(process, Point::Exit, registers, rest);
+            }
+            if core::mem::take(&mut tracing.steps) {
+                tracing.has_stepped_over_call = true;
+                process.force(Info::from_process(number::TRAP, 0, 0));
+            }
         }
         self.go_on(process, registers, rest);
     }
@@ -209,8 +214,36 @@ impl<M: Machine> Instance<M> {
             if let Some(call) = tracing.undecided() {
                 make_again(&mut registers, call);
             }
+            let is_over = core::mem::take(&mut tracing.has_stepped_over_call);
+            if tracing.steps && is_over {
+                tracing.steps = false;
+                process.force(Info::of_step(registers.pc));
+                return self.go_on(process, registers, rest);
+            }
+            if tracing.steps {
+                return self.run_one_instruction(process, &registers, rest);
+            }
         }
         self.run(process, &registers, rest);
+    }
+
+    /// Lets a traced thread run until it has executed one instruction.
+    fn run_one_instruction(&mut self, mut process: Box<Process<M>>, registers: &Registers, rest: Rest) {
+        let thread = process.thread_mut();
+        thread.state = State::Runs;
+        thread.signals.restore_blocked();
+        let hardware = &mut self.system.memory.hardware;
+        hardware.step(&mut thread.machine, registers, rest);
+        if rest == Rest::Waits {
+            hardware.answer(&mut thread.machine, None);
+        }
+        self.processes.put(process);
+    }
+
+    /// Returns whether the present thread of a process was to execute one instruction, which it has done.
+    pub(super) fn has_made_step(process: &mut Process<M>) -> bool {
+        let Some(tracing) = &mut process.thread_mut().tracing else { return false };
+        core::mem::take(&mut tracing.steps)
     }
 
     /// Stops a process's present thread at a point, and tells its tracer.
@@ -235,13 +268,13 @@ impl<M: Machine> Instance<M> {
             Point::Entry => *tracing.call.insert(number),
             Point::Event(..) => tracing.call.unwrap_or(number),
             Point::Exit => tracing.call.take().unwrap_or(number),
-            Point::Signal(_) | Point::Trap | Point::Stopped(_) => u32::MAX,
+            Point::Signal(_) | Point::Handler | Point::Trap | Point::Stopped(_) => u32::MAX,
         };
         match point {
             Point::Event(..) => {}
             Point::Entry => tracing.message = 1,
             Point::Exit => tracing.message = 2,
-            Point::Signal(_) | Point::Trap | Point::Stopped(_) => tracing.message = 0,
+            Point::Signal(_) | Point::Handler | Point::Trap | Point::Stopped(_) => tracing.message = 0,
         }
         tracing.stop = Some(Box::new(Stop { point, registers, rest, call, is_news: true }));
         let (id, tracer) = (thread.id, tracing.tracer_process);
@@ -292,7 +325,7 @@ impl<M: Machine> Instance<M> {
                 let chosen = injected(&process, info, resume.signal);
                 self.deliver(process, registers, rest, chosen);
             }
-            Point::Exit | Point::Trap | Point::Stopped(_) => {
+            Point::Exit | Point::Handler | Point::Trap | Point::Stopped(_) => {
                 if point == Point::Exit && resume.signal != 0 {
                     let (index, info) = (process.present, Info::from_process(resume.signal, 0, 0));
                     process.send(info, Some(index));

@@ -145,6 +145,12 @@ impl Info {
         Info { signal, code: 0, cause: Cause::Process { id, user, value: 0 } }
     }
 
+    /// Returns the signal at the end of a single step before the instruction at an address.
+    pub const fn of_step(address: u64) -> Info {
+        const TRACE: i32 = 2;
+        Info { signal: number::TRAP, code: TRACE, cause: Cause::Fault { address } }
+    }
+
     /// Returns a signal that the system sends.
     pub const fn from_system(signal: u32) -> Info {
         const KERNEL: i32 = 0x80;
