@@ -3,10 +3,11 @@
    be, dead owners. */
 
 #include "threads.h"
+#include "operations.h"
 #include "sysv.h"
 #include "users.h"
 
-enum { IO_SETUP = 0, IO_DESTROY, IO_SUBMIT, IO_GETEVENTS = 4, SECCOMP = 277, SYSLOG = 116, CHROOT = 51 };
+enum { SECCOMP = 277, SYSLOG = 116, CHROOT = 51 };
 enum { GETFL = 3, SETFL = 4, SETOWN = 8, SETSIG = 10, NOTIFY = 1026, ASYNC = 020000, NONBLOCK = 04000 };
 enum { ADD = 1, READABLE = 1, FOLLOW = 0x400, SET_PDEATHSIG = 1, GET_PDEATHSIG = 2, ALLOW = 0x7fff0000, ERROR = 0x50000 };
 enum { PIECE = 100000, CHAIN = 500, WIDTH = 60, LEVELS = 4, PAGE = 4096, DEPTH = 2000 };
@@ -275,18 +276,6 @@ static void ways(void) {
 }
 
 /* Asynchronous I/O on a full pipe, whose context, ring or process goes away while an operation waits. */
-struct operation {
-    uint64_t data;
-    uint32_t key, how;
-    uint16_t kind;
-    int16_t priority;
-    int32_t file;
-    uint64_t place, length;
-    int64_t offset;
-    uint64_t reserved;
-    uint32_t flags, counter;
-};
-
 static size context;
 static volatile number submitted, taken;
 static int full[2], rest[2];

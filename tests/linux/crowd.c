@@ -4,10 +4,10 @@
 
    crowd: it ends with 0 if the instance goes on. */
 
-#include "system.h"
+#include "operations.h"
 
 enum { PRLIMIT64 = 261, DESCRIPTORS = 7, ADD = 1, READABLE = 1, SETFL = 4, SETOWN = 8, NOTIFY = 1026, ASYNC = 020000 };
-enum { SETS = 700, COPIES = 30, FILES = 2000, IO_SETUP = 0, IO_SUBMIT = 2, OPERATIONS = 65536, PART = 1 << 16 };
+enum { SETS = 700, COPIES = 30, FILES = 2000, OPERATIONS = 65536, PART = 1 << 16 };
 
 static number open(const char *path, number flags) { return call(OPENAT, AT_FDCWD, (number)path, flags, 0600, 0, 0); }
 static number set(void) { return call(EPOLL_CREATE1, 0, 0, 0, 0, 0, 0); }
@@ -57,17 +57,6 @@ static void directories(void) {
     for (int i = 0; i < FILES; i++)
         control(open("/tmp", RDONLY | DIRECTORY), NOTIFY, 0x8000003f);
 }
-
-struct operation {
-    uint64_t data;
-    uint32_t key, how;
-    uint16_t kind;
-    int16_t priority;
-    int32_t file;
-    uint64_t place, length;
-    int64_t offset;
-    uint64_t reserved[2];
-};
 
 static size context;
 static struct operation none;

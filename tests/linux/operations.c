@@ -1,22 +1,9 @@
 /* Linux's asynchronous I/O: contexts, operations, results, and each error. */
 
-#include "system.h"
+#include "operations.h"
 
-enum { IO_SETUP = 0, IO_DESTROY = 1, IO_SUBMIT = 2, IO_CANCEL = 3, IO_GETEVENTS = 4, IO_PGETEVENTS = 292 };
 enum { PREAD = 0, PWRITE = 1, FSYNC = 2, FDSYNC = 3, READ_VECTORS = 7, WRITE_VECTORS = 8 };
 enum { COUNTED = 1 };
-
-struct operation {
-    uint64_t data;
-    uint32_t key, how;
-    uint16_t kind;
-    int16_t priority;
-    int32_t file;
-    uint64_t place, length;
-    int64_t offset;
-    uint64_t reserved;
-    uint32_t flags, counter;
-};
 
 struct result {
     uint64_t data;

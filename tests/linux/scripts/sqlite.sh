@@ -67,6 +67,29 @@ sqlite3 k.db "create table t (x); insert into t values ('kept');"
 with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000)
 insert into t select i || hex(randomblob(500)) from n;" ".shell kill -9 \$PPID" "commit;") >/dev/null 2>&1
 echo $?; sqlite3 k.db "select count(*) from t; pragma integrity_check;"
+# Rows come ten at a time, and the writer is killed somewhere among them.
+killed() {
+    sqlite3 m.db "pragma journal_mode = $1; drop table if exists t; create table t (n integer, text);"
+    for round in 1 2 3; do
+        : >progress
+        while :; do
+            echo "begin; with recursive n(i) as (select 1 union all select i + 1 from n where i < 10)
+                insert into t select i, hex(randomblob(100)) from n; commit; select 'done';"
+        done 2>/dev/null | sqlite3 m.db >progress 2>/dev/null &
+        count=0
+        until [ $count -gt 20 ]; do
+            count=0
+            while read -r line; do count=$((count + 1)); done <progress
+        done
+        kill -9 $!
+        wait $!
+        echo $?
+    done
+    sqlite3 m.db "select count(*) > 600, count(*) % 10, sum(n) * 10 / count(*) from t; pragma integrity_check;"
+}
+echo '== writers that are killed among transactions'
+killed delete
+killed wal
 ask dump a.db ".dump city"; sqlite3 a.db ".backup c.db" && sqlite3 c.db "select count(*) from city;"
 sqlite3 a.db ".dump" | sqlite3 d.db && sqlite3 d.db "select count(*) from person;"
 echo 'not a database, and long enough to be read as one, which it is not at all; nothing fits here, nothing' >bad.db
