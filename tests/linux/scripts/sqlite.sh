@@ -82,7 +82,7 @@ killed() {
             while read -r line; do count=$((count + 1)); done <progress
         done
         kill -9 $!
-        wait $!
+        wait $! 2>/dev/null
         echo $?
     done
     sqlite3 m.db "select count(*) > 600, count(*) % 10, sum(n) * 10 / count(*) from t; pragma integrity_check;"

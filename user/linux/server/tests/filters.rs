@@ -63,3 +63,22 @@ fn who_waits_for_the_log_reads_of_a_call_that_is_logged() {
     assert!(String::from_utf8_lossy(&text[..length]).ends_with(&expected));
     play.end();
 }
+
+#[test]
+fn filters_are_bounded_in_all() {
+    const INSTRUCTIONS: u64 = 4096;
+    const ENOMEM: i64 = -12;
+    let mut play = Play::new(1024);
+    let program =
+        call(&mut play, 1, Sysno::mmap, &[0, 8 * INSTRUCTIONS, 3, 0x22, u64::MAX, 0]).unwrap().cast_unsigned();
+    play.put(1, program + 8 * (INSTRUCTIONS - 1), &[ALLOW << 32 | 6]);
+    play.put(1, DATA, &[INSTRUCTIONS, program]);
+    // As with Linux, each counts as four instructions more.
+    for _ in 0..7 {
+        assert_eq!(call(&mut play, 1, Sysno::seccomp, &[SET_FILTER, 0, DATA]), Some(0));
+    }
+    assert_eq!(call(&mut play, 1, Sysno::seccomp, &[SET_FILTER, 0, DATA]), Some(ENOMEM));
+    assert_eq!(call(&mut play, 1, Sysno::getpid, &[]), Some(1));
+    play.check();
+    play.end();
+}

@@ -230,3 +230,14 @@ fn a_handler_ends_one_of_several_messages_with_the_part_that_was_sent() {
         play.end();
     }
 }
+
+#[test]
+fn one_call_sends_1024_messages_at_most() {
+    let mut play = Play::new(4096);
+    let [one, _other] = pair(&mut play, STREAM);
+    let headers = call(&mut play, 1, Sysno::mmap, &[0, 64 * 2000, 3, 0x22, u64::MAX, 0]).unwrap().cast_unsigned();
+    assert_eq!(call(&mut play, 1, Sysno::sendmmsg, &[one, headers, 1000, 0]), Some(1000));
+    assert_eq!(call(&mut play, 1, Sysno::sendmmsg, &[one, headers, 2000, 0]), Some(1024));
+    play.check();
+    play.end();
+}
