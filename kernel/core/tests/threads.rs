@@ -359,6 +359,30 @@ fn a_step_outlives_waiting_on_every_path() {
 }
 
 #[test]
+fn a_step_whose_handler_is_busy_is_told_after_a_suspension() {
+    let (mut m, thread, _, address) = begin_step();
+    m.run(m.first);
+    let endpoint = m.make(Kind::Endpoint, 0);
+    m.call(Operation::ThreadFaults, &[address, Class::Exception as u64, endpoint, 0, 0]).ok();
+    m.run(thread);
+    assert!(m.step());
+    for _ in 0..2 {
+        assert!(matches!(m.thread(thread).state, ThreadState::Sending(_)));
+        m.call(Operation::ThreadSuspend, &[address]).ok();
+        m.call(Operation::ThreadResume, &[address]).ok();
+        m.run(thread);
+        assert!(m.host().steps && m.step(), "nobody has been told of it");
+    }
+    // The handler has received it, so it is over.
+    m.call(Operation::TryReceive, &[endpoint, 0]);
+    m.call(Operation::ThreadSuspend, &[address]).ok();
+    m.call(Operation::ThreadResume, &[address]).ok();
+    m.run(thread);
+    assert!(!m.host().steps && m.thread(thread).blockers & blocker::STEP == 0);
+    m.check();
+}
+
+#[test]
 fn register_transfer_knows_its_flags() {
     let (mut m, _, address) = begin();
     for flags in [4, 7, 1 << 32, u64::MAX] {

@@ -58,9 +58,9 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], 0);
     printf("total %d watched %d handled %d child %d\n", total, watched, handled, WEXITSTATUS(status));
-    if (argc > 1)
-        for (;;)
-            pause();
+    extern int *__errno_location(void);
+    while (argc > 1)
+        if (pause() == -1 && *__errno_location() != 4) _exit(9);
     return total & 7;
 }
 END
@@ -115,8 +115,9 @@ touch out log
 ./subject stay >out &
 subject=$!
 until grep -q total out; do usleep 20000; done
-debug -p $subject -ex 'frame function main' -ex 'print total' -ex 'print handled' -ex detach |
+debug -p $subject -ex 'frame function main' -ex 'print total' -ex 'print sum(10)' -ex detach |
     grep -v '^\[\|^Using\|^Attaching\|^ADDRESS in\|^[0-9]*.*No such file'
+kill -USR1 $subject
 debug -p $subject -ex 'print watched = 3' -ex kill | grep '^\$'
 wait $subject; echo $?
 

@@ -7,7 +7,7 @@ use super::update_server;
 use crate::object::Ref;
 use crate::syscall::clear;
 use crate::thread::{Thread, ThreadState, blocker};
-use crate::{Arch, Kernel, fault, helping, notification, reply, scheduler, timers};
+use crate::{Arch, Kernel, fault, helping, notification, reply, scheduler, step, timers};
 
 /// Ends a thread's wait of any kind with an error. A thread that waited in a fault stays stopped.
 pub fn cancel<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
@@ -88,6 +88,7 @@ fn wake_specially<A: Arch>(
     t.blockers &= !blocker::HELPLESS;
     if t.blockers & blocker::FAULT != 0 {
         fault::forget(t);
+        step::raise_again(t);
         t.state = ThreadState::Faulted;
     } else {
         fail(k, thread, error, goes_on);

@@ -71,6 +71,8 @@ pub struct Script {
     /// Set if the personality does not report missing system calls, because the programs try all calls.
     #[serde(default)]
     quiet: bool,
+    /// Number of capabilities that the personality can hold, if its programs are more than it can have otherwise.
+    slots: Option<u64>,
 }
 
 impl Script {
@@ -114,11 +116,14 @@ impl Subject {
     }
 
     /// Returns the command by which Tench runs the subject's command.
-    pub fn runner(&self) -> &'static str {
-        match self {
-            Subject::Script(Script { quiet: true, .. }) => "linux --quiet",
-            _ => "linux",
-        }
+    pub fn runner(&self) -> String {
+        let (quiet, slots) = match self {
+            Subject::Script(script) => (script.quiet, script.slots),
+            Subject::Program(_) => (false, None),
+        };
+        let slots = slots.map_or_else(String::new, |slots| format!("run --slots {slots} "));
+        let quiet = if quiet { " --quiet" } else { "" };
+        format!("{slots}linux{quiet}")
     }
 
     /// Returns how long to wait for it on either side, if that is longer than for others.
@@ -347,6 +352,8 @@ mod tests {
         assert_eq!(golden.subjects().iter().map(Subject::runner).collect::<Vec<_>>(), ["linux", "linux"]);
         let quiet = super::tests::golden(&format!("{good}quiet = true\n")).unwrap();
         assert_eq!(quiet.subjects()[1].runner(), "linux --quiet");
+        let large = super::tests::golden(&format!("{good}quiet = true\nslots = 65536\n")).unwrap();
+        assert_eq!(large.subjects()[1].runner(), "run --slots 65536 linux --quiet");
         let message = |text: &str| super::tests::golden(text).unwrap_err().to_string();
         assert!(message(&good.replace("\"s\"", "\"a\"")).ends_with("two entries have the name a"));
         assert!(message(&good.replace("[\"dash\"]", "[]")).contains("the script s: `packages` is empty"));

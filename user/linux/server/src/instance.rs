@@ -10,8 +10,11 @@
 
 mod ending;
 mod entering;
+mod restarting;
 mod signalling;
 mod tracing;
+
+pub use restarting::Interrupted;
 
 pub(crate) use ending::{child_code, end_code};
 

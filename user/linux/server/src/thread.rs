@@ -13,6 +13,7 @@ use tench_linux_memory::{Hardware, ObjectId, Page};
 use crate::Machine;
 use crate::filters::Filter;
 use crate::identity::Identity;
+use crate::instance::Interrupted;
 use crate::signals::ThreadSignals;
 use crate::tracing::Tracing;
 use crate::waiting::Waiting;
@@ -137,6 +138,8 @@ pub struct Thread<M: Machine> {
     pub filtering: Filtering,
     /// How another thread traces it, if one does.
     pub tracing: Option<Box<Tracing>>,
+    /// The call that was interrupted last while the thread was traced.
+    pub interrupted: Option<Box<Interrupted>>,
     /// The name, at first that of its program.
     pub name: [u8; 16],
     /// The signal for the end of the process's parent; 0 for none.
@@ -166,6 +169,7 @@ impl<M: Machine> Thread<M> {
             identity: Identity::SUPER_USER,
             filtering: Filtering::None,
             tracing: None,
+            interrupted: None,
             name: [0; 16],
             end_of_parent: 0,
             clear_at_end: 0,

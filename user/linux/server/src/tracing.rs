@@ -9,7 +9,6 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use tench_linux_calls::numbers::trace::{event, option};
 
@@ -44,10 +43,6 @@ pub struct Tracing {
     pub event: Option<u32>,
     /// Number of the present call, if the thread has stopped before it.
     pub call: Option<u32>,
-    /// The call that was interrupted last.
-    pub interrupted: Option<Interrupted>,
-    /// The thread has not run since, so that its call may be made again.
-    pub is_undecided: bool,
     /// Where the thread has stopped, if it has.
     pub stop: Option<Box<Stop>>,
     /// How the thread is to go on.
@@ -101,17 +96,6 @@ pub enum After {
     EndProcess(Status),
 }
 
-/// A call that was interrupted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interrupted {
-    /// Number of the call.
-    pub number: u64,
-    /// Arguments of the call.
-    pub arguments: [u64; 6],
-    /// When its wait ends.
-    pub deadline: Option<Duration>,
-}
-
 /// How a thread goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resume {
@@ -137,8 +121,6 @@ impl Tracing {
             message: 0,
             event: None,
             call: None,
-            interrupted: None,
-            is_undecided: false,
             stop: None,
             resume: None,
         }
@@ -149,11 +131,6 @@ impl Tracing {
         let mut new = Tracing::new(self.tracer, self.tracer_process, self.is_seized, self.options);
         new.is_interrupted = self.is_seized;
         new
-    }
-
-    /// Takes the call of which it is now decided whether it is made again.
-    pub fn undecided(&mut self) -> Option<Interrupted> {
-        self.interrupted.filter(|_| core::mem::take(&mut self.is_undecided))
     }
 
     /// Returns whether the tracer wants to learn of an event.

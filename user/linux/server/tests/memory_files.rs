@@ -112,7 +112,7 @@ fn an_open_file_does_not_show_the_memory_of_a_later_program() {
 }
 
 #[test]
-fn one_call_reads_a_mebibyte_at_most() {
+fn one_call_reads_or_writes_a_mebibyte_at_most() {
     const MEBIBYTE: u64 = 1 << 20;
     let mut play = Play::new(4096);
     let memory = call(&mut play, 1, Sysno::mmap, &[0, 3 * MEBIBYTE, 3, 0x22, u64::MAX, 0]).cast_unsigned();
@@ -122,6 +122,9 @@ fn one_call_reads_a_mebibyte_at_most() {
             assert_eq!(call(&mut play, 1, Sysno::pread64, &[file, memory, wanted, at]), found as i64, "{path}");
         }
     }
+    let file = opened(&mut play, 1, "/proc/self/mem", TO_READ_AND_WRITE);
+    let written = call(&mut play, 1, Sysno::pwrite64, &[file, memory, 2 * MEBIBYTE, memory]);
+    assert_eq!(written, MEBIBYTE as i64);
     play.check();
     play.end();
 }

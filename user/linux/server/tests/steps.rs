@@ -112,3 +112,65 @@ fn there_are_no_points_by_hardware() {
     }
     play.end();
 }
+
+#[test]
+fn a_step_over_the_end_of_a_handler_is_followed_by_an_instruction() {
+    let mut play = Play::new(4096);
+    let child = traced(&mut play);
+    assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+    play.put(child, DATA, &[HANDLER, 0, 0, 0]);
+    assert_eq!(call(&mut play, child, Sysno::rt_sigaction, &[USR1, DATA, 0, 8]), Some(0));
+    let pc = play.thread(child).registers.pc;
+    assert_eq!(call(&mut play, 1, Sysno::kill, &[child.into(), USR1]), Some(0));
+    stopped(&mut play, child, USR1, 0);
+    assert_eq!(trace(&mut play, SINGLESTEP, child, 0, USR1), 0);
+    stepped(&mut play, child, TRAP, None);
+    assert_eq!(trace(&mut play, SINGLESTEP, child, 0, 0), 0);
+    assert_eq!(call(&mut play, child, Sysno::rt_sigreturn, &[]), None);
+    stepped(&mut play, child, 0, Some(0));
+    assert_eq!(registers(&mut play, child)[32], pc);
+    assert_eq!(trace(&mut play, SINGLESTEP, child, 0, 0), 0);
+    play.make_step(child);
+    stepped(&mut play, child, 2, Some(pc + 4));
+    play.end();
+}
+
+#[test]
+fn a_step_is_an_instruction_again_after_another_request() {
+    let mut play = Play::new(4096);
+    let child = traced(&mut play);
+    assert_eq!(trace(&mut play, SINGLESTEP, child, 0, 0), 0);
+    assert_eq!(call(&mut play, child, Sysno::getppid, &[]), None);
+    stepped(&mut play, child, 0, Some(0));
+    assert_eq!(call(&mut play, 1, Sysno::kill, &[child.into(), USR1]), Some(0));
+    assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+    stopped(&mut play, child, USR1, 0);
+    let pc = registers(&mut play, child)[32];
+    assert_eq!(trace(&mut play, SINGLESTEP, child, 0, 0), 0);
+    play.make_step(child);
+    stepped(&mut play, child, 2, Some(pc + 4));
+    play.end();
+}
+
+#[test]
+fn who_is_let_go_of_before_a_handler_stays_stopped_with_its_process() {
+    let mut play = Play::new(4096);
+    let child = traced(&mut play);
+    assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+    play.put(child, DATA, &[HANDLER, 0, 0, 0]);
+    assert_eq!(call(&mut play, child, Sysno::rt_sigaction, &[USR1, DATA, 0, 8]), Some(0));
+    let other = call(&mut play, child, Sysno::clone, &[THREAD, DATA + 0x800]).unwrap() as u32;
+    let tkill = [child.into(), USR1];
+    assert_eq!(call(&mut play, 1, Sysno::tkill, &tkill), Some(0));
+    stopped(&mut play, child, USR1, 0);
+    assert_eq!(trace(&mut play, SINGLESTEP, child, 0, USR1), 0);
+    stepped(&mut play, child, TRAP, None);
+    assert_eq!(call(&mut play, 1, Sysno::tkill, &[other.into(), STOP]), Some(0));
+    assert_eq!(play.doing(other), Some(Doing::Stopped));
+    assert_eq!(trace(&mut play, DETACH, child, 0, 0), 0);
+    assert_eq!(play.doing(child), Some(Doing::Stopped));
+    assert_eq!(call(&mut play, 1, Sysno::kill, &[child.into(), SIGCONT]), Some(0));
+    assert_eq!((play.doing(child), play.doing(other)), (Some(Doing::Runs), Some(Doing::Runs)));
+    assert_eq!(play.thread(child).registers.pc, HANDLER);
+    play.end();
+}

@@ -161,7 +161,8 @@ fn a_sleep_goes_on_after_a_stop() {
         let pc = play.thread(child).registers.pc;
         assert_eq!(trace(&mut play, INTERRUPT, child, 0, 0), 0);
         stopped(&mut play, child, TRAP, EVENT_STOP);
-        assert_eq!(registers(&mut play, child)[0].cast_signed(), -516);
+        let found = registers(&mut play, child);
+        assert_eq!((found[32], found[0]), (pc - 4, DATA), "it has been put back to its call");
         assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
         let found = play.thread(child).registers;
         assert_eq!((found.pc, found.x[0], found.x[8]), (pc - 4, DATA, Sysno::restart_syscall as u64));
@@ -178,6 +179,60 @@ fn a_sleep_goes_on_after_a_stop() {
     stopped(&mut play, child, TRAP, EVENT_STOP);
     assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
     assert_eq!(play.thread(child).registers.pc, pc);
+    play.end();
+}
+
+/// A debugger lets a program that waits call one of its functions.
+#[test]
+fn a_call_is_made_again_after_another_function_has_run() {
+    for waits in [Sysno::nanosleep, Sysno::ppoll, Sysno::read] {
+        let mut play = Play::new(4096);
+        assert_eq!(call(&mut play, 1, Sysno::pipe2, &[DATA, 0]), Some(0));
+        let end = word(&mut play, DATA) & 0xff;
+        let child = seized(&mut play, 0);
+        play.put(child, DATA, &[10, 0]);
+        let arguments = match waits {
+            Sysno::read => [end, DATA, 1, 0],
+            Sysno::ppoll => [0; 4],
+            _ => [DATA, 0, 0, 0],
+        };
+        assert_eq!(call(&mut play, child, waits, &arguments), None);
+        let pc = play.thread(child).registers.pc;
+        assert_eq!(trace(&mut play, INTERRUPT, child, 0, 0), 0);
+        stopped(&mut play, child, TRAP, EVENT_STOP);
+        let kept = registers(&mut play, child);
+        assert_eq!((kept[32], kept[0]), (pc - 4, arguments[0]));
+        let mut other = kept;
+        (other[32], other[0]) = (HANDLER, 10);
+        set_registers(&mut play, child, &other);
+        assert_eq!(trace(&mut play, CONT, child, 0, 0), 0);
+        let found = play.thread(child).registers;
+        assert_eq!((found.pc, found.x[0], found.x[8]), (HANDLER, 10, waits as u64));
+        assert_eq!(trace(&mut play, INTERRUPT, child, 0, 0), 0);
+        stopped(&mut play, child, TRAP, EVENT_STOP);
+        set_registers(&mut play, child, &kept);
+        assert_eq!(trace(&mut play, DETACH, child, 0, 0), 0);
+        let found = play.thread(child).registers;
+        assert_eq!((found.pc, found.x[0], found.x[8]), (pc - 4, arguments[0], waits as u64));
+        play.end();
+    }
+}
+
+#[test]
+fn a_sleep_goes_on_after_its_tracer_has_gone() {
+    let mut play = Play::new(4096);
+    let child = seized(&mut play, 0);
+    play.put(child, DATA, &[10, 0]);
+    assert_eq!(call(&mut play, child, Sysno::nanosleep, &[DATA, 0]), None);
+    play.instance.system.memory.hardware.time += Duration::from_secs(9);
+    assert_eq!(trace(&mut play, INTERRUPT, child, 0, 0), 0);
+    stopped(&mut play, child, TRAP, EVENT_STOP);
+    assert_eq!(trace(&mut play, DETACH, child, 0, 0), 0);
+    assert_eq!(play.thread(child).registers.x[8], Sysno::restart_syscall as u64);
+    assert_eq!(call(&mut play, child, Sysno::restart_syscall, &[DATA, 0]), None);
+    play.instance.system.memory.hardware.time += Duration::from_secs(1);
+    play.instance.pass_time();
+    assert_eq!((play.doing(child), play.thread(child).registers.x[0]), (Some(Doing::Runs), 0));
     play.end();
 }
 

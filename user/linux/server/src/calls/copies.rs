@@ -104,7 +104,7 @@ impl<M: Machine> Caller<'_, M> {
         (to, end): (DescriptionId, Option<u64>),
         length: u64,
     ) -> Result {
-        let (length, mut done) = (length.min(self.most_at_once(from)), 0);
+        let (length, mut done) = (length.min(self.most_at_once(from)).min(self.most_at_once(to)), 0);
         while done < length {
             let mut buffer = vec![0; (length - done).min(PART as u64) as usize];
             let count = self.read_part(from, &mut buffer, Some(start + done))?;

@@ -312,8 +312,13 @@ impl<M: Machine> Caller<'_, M> {
         hardware.set_float_registers(&mut thread.machine, &frame.float());
         hardware.set_registers(&mut thread.machine, &frame.registers(registers.thread_pointer));
         thread.signals.blocked = frame.blocked();
+        let steps = thread.tracing.as_mut().is_some_and(|tracing| core::mem::take(&mut tracing.steps));
         if !frame::is_same_stack(&frame.stack(), &thread.signals.stack) {
             thread.signals.stack = frame.stack();
+        }
+        if steps {
+            // This call ends the step. As with Linux, the next one is an instruction, other than after all other calls.
+            self.process.force(Info::from_process(number::TRAP, 0, 0));
         }
         Ok(())
     }

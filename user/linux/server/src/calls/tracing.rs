@@ -25,6 +25,8 @@ const GENERAL: usize = 34;
 const FLOAT: usize = 528;
 /// Bytes of the set of breakpoints by hardware, and of that of watchpoints.
 const HARDWARE_POINTS: usize = 264;
+/// The flags that programs see: those of the condition.
+const CONDITION: u64 = 0xf000_0000;
 /// The register in which Linux says whether a call begins or has ended.
 const MARK: usize = 7;
 
@@ -53,7 +55,7 @@ impl<M: Machine> Caller<'_, M> {
     /// Makes a call again that was interrupted, and whose time goes on.
     pub(super) fn restart(&mut self) -> Result {
         let thread = self.process.thread_mut();
-        let call = thread.tracing.as_ref().and_then(|tracing| tracing.interrupted).ok_or(Errno::EINTR)?;
+        let call = **thread.interrupted.as_ref().ok_or(Errno::EINTR)?;
         let is_sleep = |sleep: Sysno| call.number == sleep as u64;
         if !is_sleep(Sysno::nanosleep) && !is_sleep(Sysno::clock_nanosleep) {
             return Err(Errno::EINTR);
@@ -229,6 +231,7 @@ impl<M: Machine> Caller<'_, M> {
         let tracing = self.tracing(id)?;
         tracing.watches_calls = request == trace::SYSCALL;
         tracing.steps = request == trace::SINGLESTEP;
+        tracing.has_stepped_over_call &= tracing.steps;
         tracing.resume = Some(Resume { signal: signal as u32, is_detached: request == trace::DETACH });
         self.system.touch_traced(id);
         Ok(0)
@@ -421,7 +424,7 @@ fn options(data: u64) -> Result<u32> {
 fn general_words(point: Point, registers: &Registers) -> [u64; GENERAL] {
     let mut words = [0; GENERAL];
     words[..31].copy_from_slice(&registers.x);
-    words[31..].copy_from_slice(&[registers.sp, registers.pc, registers.flags]);
+    words[31..].copy_from_slice(&[registers.sp, registers.pc, registers.flags & CONDITION]);
     match point {
         Point::Entry => words[MARK] = 0,
         Point::Exit => words[MARK] = 1,

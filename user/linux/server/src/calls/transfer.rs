@@ -17,7 +17,7 @@ use crate::{Machine, System};
 pub(super) const MAX_TRANSFER: u64 = 0x7fff_f000;
 /// The most that is copied at once, in bytes.
 pub(super) const PART: usize = 64 * 1024;
-/// The most that one call reads of what is made for it, in bytes.
+/// The most that one call reads of what is made for it, or writes to it, in bytes.
 const MAX_GENERATED: u64 = 1 << 20;
 /// RWF_HIPRI, RWF_DSYNC and RWF_SYNC: what is written is at once where it stays.
 const KEEPING_FLAGS: u64 = 1 | 2 | 4;
@@ -139,8 +139,8 @@ impl<M: Machine> Caller<'_, M> {
         result
     }
 
-    /// Returns the most bytes that one call reads from a file: fewer than are wanted if they are made for that, since
-    /// nobody else is served meanwhile.
+    /// Returns the most bytes that one call reads from a file, or writes to it: fewer than are wanted if that takes more
+    /// than a copy, since nobody else is served meanwhile.
     pub(super) fn most_at_once(&mut self, description: DescriptionId) -> u64 {
         let node = self.system.descriptions.get(description).node;
         if let Kind::Generated(_) = self.system.tree.node(node).kind { MAX_GENERATED } else { MAX_TRANSFER }
@@ -217,14 +217,15 @@ impl<M: Machine> Caller<'_, M> {
     /// not done again.
     fn write_vectors(&mut self, description: DescriptionId, vectors: &[Vector], from: &From) -> Result {
         let node = self.system.descriptions.get(description).node;
-        match self.system.tree.node(node).kind {
+        let most = match self.system.tree.node(node).kind {
             Kind::Regular(object) => return self.write_object(description, (node, object), vectors, from),
             Kind::Character(devices::NULL | devices::ZERO) => return swallow(vectors),
             Kind::Character(devices::FULL) => return Err(Errno::ENOSPC),
-            _ => {}
-        }
+            Kind::Generated(_) => MAX_GENERATED,
+            _ => MAX_TRANSFER,
+        };
         let mut buffer = self.take_buffer();
-        let result = self.write_through(&mut buffer, description, vectors, from);
+        let result = self.write_through(&mut buffer, description, (vectors, most), from);
         self.system.buffer = buffer;
         result
     }
@@ -277,14 +278,15 @@ impl<M: Machine> Caller<'_, M> {
         Ok(done)
     }
 
+    /// Writes bytes of the process, at most so many, through a buffer.
     fn write_through(
         &mut self,
         buffer: &mut [u8],
         description: DescriptionId,
-        vectors: &[Vector],
+        (vectors, most): (&[Vector], u64),
         from: &From,
     ) -> Result {
-        let length = vectors.iter().map(|vector| vector.length).sum::<u64>().min(MAX_TRANSFER);
+        let length = vectors.iter().map(|vector| vector.length).sum::<u64>().min(most);
         let mut done = self.done();
         while done < length {
             let part = (length - done).min(PART as u64) as usize;

@@ -7,7 +7,7 @@ use core::time::Duration;
 use zerocopy::IntoBytes;
 
 use super::ending::child_code;
-use super::tracing::{AGAIN, interrupt_again};
+use super::restarting::{self, AGAIN};
 use super::{INSTRUCTION, Instance};
 use crate::notices::Due;
 use crate::owners::{Owned, Owner, Reason};
@@ -231,6 +231,7 @@ impl<M: Machine> Instance<M> {
         rest: Rest,
         mut chosen: Option<Info>,
     ) {
+        restarting::put_back(process.thread_mut(), &mut registers);
         loop {
             let (info, disposition) = match next_signal(&mut process, &mut chosen) {
                 Next::None => break,
@@ -246,7 +247,8 @@ impl<M: Machine> Instance<M> {
                     return self.stop(process, info.signal);
                 }
                 Disposition::Handle(action) => {
-                    interrupt_again(&mut process, action.flags() & action_flag::RESTART != 0, &mut registers);
+                    let restarts = action.flags() & action_flag::RESTART != 0;
+                    restarting::interrupt(process.thread_mut(), restarts, &mut registers);
                     let is_handled = self.handle_or_fault(&mut process, &info, &action, &mut registers);
                     if is_handled
                         && let Some(tracing) = &mut process.thread_mut().tracing
@@ -260,6 +262,13 @@ impl<M: Machine> Instance<M> {
         }
         if process.thread().tracing.is_some() {
             return self.run_traced(process, registers, rest);
+        }
+        restarting::make_again(process.thread_mut(), &mut registers);
+        if process.is_stopped {
+            // Its tracer has let go of it meanwhile.
+            let thread = process.thread_mut();
+            thread.stopped_at = Some(self.system.stop_at(&mut thread.machine, &registers, rest));
+            return self.processes.put(process);
         }
         self.run(process, &registers, rest);
     }

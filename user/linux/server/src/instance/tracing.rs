@@ -6,26 +6,18 @@ use alloc::vec::Vec;
 use tench_linux_calls::Sysno;
 use tench_linux_calls::numbers::trace::{event, option};
 
+use super::Instance;
 use super::ending::{child_code, end_code};
+use super::restarting::{self, AGAIN, Interrupted};
 use super::signalling::result_of_wait;
-use super::{INSTRUCTION, Instance};
 use crate::caller::Outcome;
 use crate::process::{Process, Status};
 use crate::processes::Processes;
 use crate::signals::{Cause, Info, action_flag, number};
 use crate::thread::{Registers, Rest, State};
-use crate::tracing::{After, Ended, Interrupted, Point, Resume, Stop, Tracing};
-use crate::waiting::{Interruption, Key, Waiting};
+use crate::tracing::{After, Ended, Point, Resume, Stop, Tracing};
+use crate::waiting::{Interruption, Key};
 use crate::{Machine, System};
-
-/// `ERESTARTSYS` as a result: the call is made again unless a handler says otherwise.
-pub(super) const AGAIN: u64 = (-512i64).cast_unsigned();
-/// `ERESTARTNOHAND` as a result: the call is made again unless there is a handler.
-const WITHOUT_HANDLER: u64 = (-514i64).cast_unsigned();
-/// `ERESTART_RESTARTBLOCK` as a result: as this, and the time for which it waits goes on.
-const GOES_ON: u64 = (-516i64).cast_unsigned();
-/// `EINTR` as a result.
-const INTERRUPTED: u64 = (-4i64).cast_unsigned();
 
 impl<M: Machine> Instance<M> {
     /// Attends to threads that their tracers let go on or want to stop.
@@ -96,12 +88,13 @@ impl<M: Machine> Instance<M> {
         let mut interrupted = None;
         if let Some(waiting) = self.take_wait(process) {
             let known = result_of_wait(&waiting);
-            result = known.unwrap_or_else(|| restart(&waiting));
-            let Waiting { number, arguments, deadline, .. } = waiting;
-            let before = process.thread().tracing.as_ref().and_then(|tracing| tracing.interrupted);
-            let is_same = number == Sysno::restart_syscall as u64;
-            let call = Interrupted { number, arguments, deadline };
-            interrupted = if is_same { before } else { known.is_none().then_some(call) };
+            result = known.unwrap_or_else(|| restarting::result(&waiting));
+            if waiting.number != Sysno::restart_syscall as u64 {
+                interrupted = known.is_none().then(|| Box::new(Interrupted::new(&waiting)));
+            } else if let Some(mut call) = process.thread_mut().interrupted.take() {
+                call.reopen();
+                interrupted = Some(call);
+            }
             self.caller(process).end_trace(known);
         }
         let hardware = &mut self.system.memory.hardware;
@@ -114,9 +107,7 @@ impl<M: Machine> Instance<M> {
         }
         let mut registers = hardware.registers(&thread.machine);
         registers.x[0] = result;
-        if let Some(tracing) = &mut thread.tracing {
-            (tracing.interrupted, tracing.is_undecided) = (interrupted, interrupted.is_some());
-        }
+        thread.interrupted = interrupted;
         Some((registers, Rest::Waits))
     }
 
@@ -189,7 +180,7 @@ impl<M: Machine> Instance<M> {
         let id = process.id;
         let thread = process.thread_mut();
         let Some(tracing) = &mut thread.tracing else { return self.go_on(process, registers, Rest::Stopped) };
-        (tracing.interrupted, tracing.is_undecided) = (None, false);
+        thread.interrupted = None;
         if tracing.wants(event::EXEC) {
             tracing.message = id.into();
             return self.trap(process, Point::Event(event::EXEC, After::Return), registers, Rest::Stopped);
@@ -211,10 +202,10 @@ impl<M: Machine> Instance<M> {
             if is_interrupted {
                 return self.trap(process, Point::Trap, registers, rest);
             }
-            if let Some(call) = tracing.undecided() {
-                make_again(&mut registers, call);
-            }
-            let is_over = core::mem::take(&mut tracing.has_stepped_over_call);
+        }
+        let is_again = restarting::make_again(process.thread_mut(), &mut registers);
+        if let Some(tracing) = &mut process.thread_mut().tracing {
+            let is_over = core::mem::take(&mut tracing.has_stepped_over_call) && !is_again;
             if tracing.steps && is_over {
                 tracing.steps = false;
                 process.force(Info::of_step(registers.pc));
@@ -253,9 +244,18 @@ impl<M: Machine> Instance<M> {
     }
 
     /// As [`trap`](Self::trap), with a process that is kept.
-    pub(super) fn trap_present(&mut self, process: &mut Process<M>, point: Point, registers: Registers, rest: Rest) {
+    pub(super) fn trap_present(
+        &mut self,
+        process: &mut Process<M>,
+        point: Point,
+        mut registers: Registers,
+        rest: Rest,
+    ) {
         let user = process.identity().user.real;
         let thread = process.thread_mut();
+        if !matches!(point, Point::Entry | Point::Exit | Point::Event(..)) {
+            restarting::put_back(thread, &mut registers);
+        }
         let Some(tracing) = &mut thread.tracing else { return };
         let hardware = &mut self.system.memory.hardware;
         if rest == Rest::Waits {
@@ -299,11 +299,8 @@ impl<M: Machine> Instance<M> {
         let Some(tracing) = &mut thread.tracing else { return self.processes.put(process) };
         (tracing.resume, tracing.listens) = (None, false);
         let Some(stop) = tracing.stop.take() else { return self.processes.put(process) };
-        let Stop { point, mut registers, rest, call, .. } = *stop;
+        let Stop { point, registers, rest, call, .. } = *stop;
         if resume.is_detached {
-            if let Some(call) = tracing.undecided() {
-                make_again(&mut registers, call);
-            }
             thread.tracing = None;
         }
         let keeps_stopped = is_process_stopped && resume.is_detached;
@@ -510,47 +507,6 @@ impl<M: Machine> System<M> {
         self.tracing.ended.insert(thread.id, Ended { tracer, group, user, status });
         self.waiters.wake(Key::Children(tracer));
         Some(tracer)
-    }
-}
-
-/// Returns how a call ends that is interrupted, and made again unless there is a handler.
-fn restart(waiting: &Waiting) -> u64 {
-    const BY_DATE: u64 = 1;
-    let is = |call: Sysno| waiting.number == call as u64;
-    let is_until = is(Sysno::clock_nanosleep) && waiting.arguments[1] & BY_DATE != 0;
-    let sleeps = is(Sysno::nanosleep) || is(Sysno::clock_nanosleep) && !is_until || is(Sysno::restart_syscall);
-    if sleeps && waiting.until_run.is_none() {
-        return GOES_ON;
-    }
-    let final_calls = [Sysno::ppoll, Sysno::pselect6, Sysno::rt_sigsuspend, Sysno::msgrcv, Sysno::msgsnd];
-    match waiting.interruption {
-        Interruption::Restartable => AGAIN,
-        _ if sleeps || is_until || final_calls.into_iter().any(is) => WITHOUT_HANDLER,
-        _ => INTERRUPTED,
-    }
-}
-
-/// Lets registers make a call again, if they say that it was interrupted. One whose time goes on is made by
-/// `restart_syscall`.
-fn make_again(registers: &mut Registers, call: Interrupted) {
-    if ![AGAIN, WITHOUT_HANDLER, GOES_ON].contains(&registers.x[0]) {
-        return;
-    }
-    if registers.x[0] == GOES_ON {
-        registers.x[8] = Sysno::restart_syscall as u64;
-    }
-    registers.pc = registers.pc.wrapping_sub(INSTRUCTION);
-    registers.x[0] = call.arguments[0];
-}
-
-/// Lets a handler interrupt a call that would be made again, unless it wants that.
-pub(super) fn interrupt_again<M: Machine>(process: &mut Process<M>, restarts: bool, registers: &mut Registers) {
-    let Some(tracing) = &mut process.thread_mut().tracing else { return };
-    let Some(call) = tracing.undecided() else { return };
-    match registers.x[0] {
-        AGAIN if restarts => make_again(registers, call),
-        AGAIN | WITHOUT_HANDLER | GOES_ON => registers.x[0] = INTERRUPTED,
-        _ => {}
     }
 }
 
