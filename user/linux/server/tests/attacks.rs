@@ -193,3 +193,82 @@ fn the_first_process_makes_no_siblings() {
     assert_eq!(call(&mut play, sibling, Sysno::getppid, &[]), Some(1));
     play.end();
 }
+
+/// The points at which a tracer keeps a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Point {
+    Entry,
+    Exit,
+    Event,
+    Signal,
+    Handler,
+}
+
+/// Makes a traced process of two threads. Returns the numbers of the one that is traced, and of the other.
+fn traced(play: &mut Play, tracer: u32) -> [u32; 2] {
+    const SEIZE: u64 = 0x4206;
+    const FORKS: u64 = 2;
+    let process = call(play, 1, Sysno::clone, &[FORK]).unwrap() as u32;
+    let thread = call(play, process, Sysno::clone, &[0x5_0f00, 0x20_4000]).unwrap() as u32;
+    play.put(process, DATA, &[0x20_0100, 0x1000_0000, 0, 0]);
+    assert_eq!(call(play, process, Sysno::rt_sigaction, &[10, DATA, 0, 8]), Some(0));
+    assert_eq!(call(play, tracer, Sysno::ptrace, &[SEIZE, process.into(), 0, FORKS]), Some(0));
+    [process, thread]
+}
+
+/// Brings a traced thread to a point.
+fn bring(play: &mut Play, tracer: u32, thread: u32, point: Point) {
+    const SYSCALL: u64 = 24;
+    const STEP: u64 = 9;
+    const INTERRUPT: u64 = 0x4207;
+    let go_on = |play: &mut Play, request: u64, signal: u64| {
+        assert_eq!(call(play, tracer, Sysno::ptrace, &[request, thread.into(), 0, signal]), Some(0), "{point:?}");
+    };
+    match point {
+        Point::Entry | Point::Exit => {
+            go_on(play, INTERRUPT, 0);
+            go_on(play, SYSCALL, 0);
+            assert_eq!(call(play, thread, Sysno::getppid, &[]), None);
+            if point == Point::Exit {
+                go_on(play, SYSCALL, 0);
+            }
+        }
+        Point::Event => assert_eq!(call(play, thread, Sysno::clone, &[FORK]), None),
+        Point::Signal | Point::Handler => {
+            assert_eq!(call(play, thread, Sysno::tkill, &[thread.into(), 10]), None);
+            if point == Point::Handler {
+                go_on(play, STEP, 10);
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_go_on_in_a_stopped_process_when_their_tracer_leaves() {
+    const DETACH: u64 = 17;
+    const STOP: u64 = 19;
+    const CONTINUE: u64 = 18;
+    for point in [Point::Entry, Point::Exit, Point::Event, Point::Signal, Point::Handler] {
+        for is_end in [false, true] {
+            let mut play = Play::new(4096);
+            let tracer = call(&mut play, 1, Sysno::clone, &[FORK]).unwrap() as u32;
+            let [thread, other] = traced(&mut play, tracer);
+            bring(&mut play, tracer, thread, point);
+            assert_eq!(call(&mut play, 1, Sysno::kill, &[thread.into(), STOP]), Some(0));
+            assert_eq!(play.doing(other), Some(support::Doing::Stopped), "{point:?}");
+            if is_end {
+                assert_eq!(call(&mut play, tracer, Sysno::exit_group, &[0]), None);
+            } else {
+                assert_eq!(call(&mut play, tracer, Sysno::ptrace, &[DETACH, thread.into(), 0, 0]), Some(0));
+            }
+            assert_eq!(play.doing(thread), Some(support::Doing::Stopped), "{point:?}");
+            play.check();
+            assert_eq!(call(&mut play, 1, Sysno::kill, &[thread.into(), CONTINUE]), Some(0));
+            for thread in [thread, other] {
+                assert_eq!(play.doing(thread), Some(support::Doing::Runs), "{point:?}");
+            }
+            play.check();
+            play.end();
+        }
+    }
+}

@@ -5,6 +5,7 @@ mod support;
 
 use support::Play;
 use tench_linux_calls::Sysno;
+use tench_linux_memory::Access;
 use tench_random::Random;
 
 const DATA: u64 = 0x20_1300;
@@ -33,6 +34,9 @@ fn step(play: &mut Play, random: &mut Random, id: u32) {
     let all: Vec<u32> = play.instance.processes.iter().flat_map(|process| &process.threads).map(|one| one.id).collect();
     let others: Vec<u64> = all.iter().filter(|other| **other != 1).map(|other| (*other).into()).collect();
     let other = if others.is_empty() { 99 } else { pick(random, &others) };
+    if id != 1 && random.below(12) == 0 {
+        return act_otherwise(play, random, id);
+    }
     let mut call = |call: Sysno, arguments: [u64; 4]| {
         let [a, b, c, d] = arguments;
         play.call(id, call as u64, [a, b, c, d, 0, 0]);
@@ -59,6 +63,15 @@ fn step(play: &mut Play, random: &mut Random, id: u32) {
     }
 }
 
+/// Lets a thread send a call, which may wait, or touch memory.
+fn act_otherwise(play: &mut Play, random: &mut Random, id: u32) {
+    match random.below(4) {
+        0 => _ = play.send(id, Sysno::getpid as u64, [0; 6]),
+        1 => _ = play.send(id, Sysno::ppoll as u64, [0; 6]),
+        _ => play.fault(id, pick(random, &[DATA, 0x20_4008, 0x20_0000]), Access::Read),
+    }
+}
+
 /// Returns a process that lives, beside the first one.
 fn living(play: &Play) -> Option<u32> {
     play.instance.processes.iter().find(|process| process.id != 1 && !process.has_ended()).map(|process| process.id)
@@ -73,6 +86,11 @@ fn tracers_lose_no_threads() {
         for _ in 0..STEPS {
             let running = play.running();
             let id = pick(random, &running);
+            // A step may also be a call or a fault, before which the processor raises no exception.
+            let is_call = play.thread(id).steps && random.below(4) == 0;
+            if is_call {
+                play.thread(id).steps = false;
+            }
             if play.thread(id).steps {
                 play.make_step(id);
             } else {

@@ -303,6 +303,7 @@ impl<M: Machine> Instance<M> {
         if resume.is_detached {
             thread.tracing = None;
         }
+        let id = thread.id;
         let keeps_stopped = is_process_stopped && resume.is_detached;
         match point {
             Point::Stopped(_) | Point::Trap if keeps_stopped => {
@@ -330,6 +331,22 @@ impl<M: Machine> Instance<M> {
                 self.go_on(process, registers, rest);
             }
         }
+        if keeps_stopped {
+            self.stop_with_process(id);
+        }
+    }
+
+    /// Stops a thread that has just gone on although its process is stopped: its tracer, which has kept it until now,
+    /// does not want it any more.
+    fn stop_with_process(&mut self, id: u32) {
+        let Some(mut process) = self.processes.take_thread(id) else { return };
+        let thread = process.thread();
+        let runs = thread.state == State::Runs && thread.stopped_at.is_none() && !thread.is_trapped();
+        if runs && process.is_stopped {
+            let registers = self.stop_thread(&mut process);
+            process.thread_mut().stopped_at = Some(registers);
+        }
+        self.processes.put(process);
     }
 
     /// Lets a process go on that a signal has stopped, since the tracer of its present thread wants so.

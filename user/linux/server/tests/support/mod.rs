@@ -251,6 +251,8 @@ impl Play {
                 if tracing::is_trapped(processes, thread) {
                     continue;
                 }
+                let runs = thread.machine.doing == Doing::Runs;
+                assert!(!(runs && process.is_stopped), "thread {} runs, whose process is stopped", thread.id);
                 let doing = match thread.state {
                     State::Runs if thread.stopped_at.is_none() => Doing::Runs,
                     State::Waits if thread.stopped_at.is_none() => Doing::Waits,
