@@ -264,12 +264,6 @@ impl<M: Machine> Instance<M> {
             return self.run_traced(process, registers, rest);
         }
         restarting::make_again(process.thread_mut(), &mut registers);
-        if process.is_stopped {
-            // Its tracer has let go of it meanwhile.
-            let thread = process.thread_mut();
-            thread.stopped_at = Some(self.system.stop_at(&mut thread.machine, &registers, rest));
-            return self.processes.put(process);
-        }
         self.run(process, &registers, rest);
     }
 
