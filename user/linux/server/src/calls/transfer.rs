@@ -286,7 +286,7 @@ impl<M: Machine> Caller<'_, M> {
         (vectors, most): (&[Vector], u64),
         from: &From,
     ) -> Result {
-        let length = vectors.iter().map(|vector| vector.length).sum::<u64>().min(most);
+        let length = total(vectors).min(most);
         let mut done = self.done();
         while done < length {
             let part = (length - done).min(PART as u64) as usize;
