@@ -383,6 +383,34 @@ fn a_step_whose_handler_is_busy_is_told_after_a_suspension() {
 }
 
 #[test]
+fn a_step_does_not_pass_to_the_server_that_a_thread_calls() {
+    for [fast, faults] in [[false, false], [false, true], [true, false], [true, true]] {
+        let (mut m, thread, server, address) = begin_step();
+        m.fast = fast;
+        let endpoint = m.make(Kind::Endpoint, 0);
+        m.run(m.first);
+        m.call(Operation::ThreadFaults, &[address, Class::PageFault as u64, endpoint, 0, 0]).ok();
+        m.call_as(server, Operation::Receive, &[endpoint, 0]);
+        assert!(matches!(m.thread(server).state, ThreadState::Receiving(_)));
+        m.run(thread);
+        if faults {
+            m.fault(fault());
+        } else {
+            m.call(Operation::Call, &[endpoint, Tag::new(1, 1).0]);
+        }
+        assert!(matches!(m.thread(thread).state, ThreadState::AwaitingReply(_)));
+        m.run(server);
+        assert_eq!(m.thread(server).blockers & blocker::STEP, 0, "fast: {fast}, faults: {faults}");
+        assert!(!m.step(), "the server goes on");
+        m.call(Operation::ReplyReceive, &[endpoint, Tag::new(0, 0).0]);
+        m.run(thread);
+        assert!(m.host().steps && m.step(), "the step is still to be made");
+        assert!(matches!(m.thread(server).state, ThreadState::Receiving(_)));
+        m.check();
+    }
+}
+
+#[test]
 fn register_transfer_knows_its_flags() {
     let (mut m, _, address) = begin();
     for flags in [4, 7, 1 << 32, u64::MAX] {
