@@ -272,3 +272,29 @@ fn threads_do_not_go_on_in_a_stopped_process_when_their_tracer_leaves() {
         }
     }
 }
+
+#[test]
+fn a_tracer_does_not_see_a_program_that_may_not_be_read() {
+    const STOP: u64 = 19;
+    const EIO: i64 = -5;
+    const CODE: u64 = 0x20_0000;
+    let mut play = Play::new(4096);
+    play.instance.system.add_file(b"/bin/secret", support::program().leak(), 0o711).unwrap();
+    let enemy = call(&mut play, 1, Sysno::clone, &[FORK]).unwrap() as u32;
+    assert_eq!(call(&mut play, enemy, Sysno::setuid, &[7]), Some(0));
+    for (path, may) in [(&b"/bin/program\0"[..], true), (b"/bin/secret\0", false)] {
+        let child = call(&mut play, enemy, Sysno::clone, &[FORK]).unwrap() as u32;
+        assert_eq!(call(&mut play, child, Sysno::ptrace, &[0]), Some(0));
+        play.write(child, DATA, path);
+        assert_eq!(call(&mut play, child, Sysno::execve, &[DATA, 0, 0]), None);
+        assert_eq!(call(&mut play, enemy, Sysno::wait4, &[child.into(), 0, 0, 0]), Some(child.into()));
+        let result = if may { 0 } else { EIO };
+        for request in [1, 2, 4, 5] {
+            let asked = [request, child.into(), CODE, DATA];
+            assert_eq!(call(&mut play, enemy, Sysno::ptrace, &asked), Some(result), "{request}");
+        }
+        assert_eq!(call(&mut play, enemy, Sysno::kill, &[child.into(), STOP]), Some(0));
+    }
+    play.check();
+    play.end();
+}

@@ -73,13 +73,17 @@ impl<M: Machine> Caller<'_, M> {
     fn request(&mut self, request: u32, id: u32, space: SpaceId, address: u64, data: u64) -> Result {
         match request {
             trace::PEEKTEXT | trace::PEEKDATA => {
+                self.check_memory(id)?;
                 let mut word = [0; 8];
                 if self.system.read(space, address, &mut word) < word.len() {
                     return Err(Errno::EIO);
                 }
                 self.write(data, &word).map(|()| 0)
             }
-            trace::POKETEXT | trace::POKEDATA => self.poke(space, address, data),
+            trace::POKETEXT | trace::POKEDATA => {
+                self.check_memory(id)?;
+                self.poke(space, address, data)
+            }
             trace::CONT | trace::SYSCALL | trace::SINGLESTEP | trace::DETACH => self.resume_traced(id, data, request),
             trace::LISTEN => self.let_listen(id),
             trace::SETOPTIONS => {
@@ -248,6 +252,14 @@ impl<M: Machine> Caller<'_, M> {
             }
             _ => Err(Errno::EIO),
         }
+    }
+
+    /// Checks that the caller may see the memory of a process that it traces, which may have started a program since
+    /// then that the caller may not read.
+    fn check_memory(&self, id: u32) -> Result<()> {
+        let process = self.others.owner(id).and_then(|owner| self.others.find(owner)).ok_or(Errno::ESRCH)?;
+        let may = process.is_dumpable || self.identity().has(capability::SYS_PTRACE);
+        if may { Ok(()) } else { Err(Errno::EIO) }
     }
 
     /// Writes a word to the memory of a traced process, also where that may only read.
