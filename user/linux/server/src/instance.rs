@@ -174,6 +174,7 @@ impl<M: Machine> Instance<M> {
             Fault::Step(address) => {
                 // If not, the tracer wants it no more.
                 if Self::has_made_step(&mut process) {
+                    self.caller(&mut process).account_for_fault();
                     process.force(Info::of_step(address));
                 }
                 self.conclude(process, Outcome::Resume);
@@ -183,6 +184,7 @@ impl<M: Machine> Instance<M> {
         if process.id == FIRST {
             self.fault = Some(fault);
         }
+        self.caller(&mut process).account_for_fault();
         process.force(Info { signal, code, cause: Cause::Fault { address } });
         self.conclude(process, Outcome::Resume);
         false

@@ -178,14 +178,29 @@ impl<M: Machine> Caller<'_, M> {
     /// `ENOMEM`
     #[cold]
     pub(crate) fn admit(&mut self, call: Sysno) -> Result<()> {
-        if self.system.check_reserve() {
+        if self.keep_reserve() {
             return Ok(());
-        }
-        if !self.system.memory.hardware.can_allocate(LEAST) {
-            self.end_victim();
         }
         // A call that has waited goes on: it knows itself what it has begun.
         if makes_something(call) && self.waiting().is_none() { Err(Errno::ENOMEM) } else { Ok(()) }
+    }
+
+    /// Counts a fault of which its thread learns by a signal as if it were a call: the signal takes memory, too, and
+    /// thousands of threads may have one each.
+    pub(crate) fn account_for_fault(&mut self) {
+        match self.system.calls_left.checked_sub(1) {
+            Some(left) => self.system.calls_left = left,
+            None => _ = self.keep_reserve(),
+        }
+    }
+
+    /// Looks again whether the reserve is there, and ends a process if too little of it is. Returns whether it is there.
+    fn keep_reserve(&mut self) -> bool {
+        let is_there = self.system.check_reserve();
+        if !is_there && !self.system.memory.hardware.can_allocate(LEAST) {
+            self.end_victim();
+        }
+        is_there
     }
 
     /// Ends the process that is worth the most when the call is over, unless one does already.

@@ -138,8 +138,8 @@ pub struct Thread<M: Machine> {
     pub filtering: Filtering,
     /// How another thread traces it, if one does.
     pub tracing: Option<Box<Tracing>>,
-    /// The call that was interrupted last while the thread was traced.
-    pub interrupted: Option<Box<Interrupted>>,
+    /// The call that was interrupted last while the thread was traced. (It takes no memory when many stop at once.)
+    pub interrupted: Option<Interrupted>,
     /// The name, at first that of its program.
     pub name: [u8; 16],
     /// The signal for the end of the process's parent; 0 for none.

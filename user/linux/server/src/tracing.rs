@@ -6,7 +6,6 @@
 //! At each point in brackets a traced thread may stop. Then its tracer learns of it by waiting, reads and writes its
 //! registers and memory, and lets it go on to the next point.
 
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
@@ -43,8 +42,8 @@ pub struct Tracing {
     pub event: Option<u32>,
     /// Number of the present call, if the thread has stopped before it.
     pub call: Option<u32>,
-    /// Where the thread has stopped, if it has.
-    pub stop: Option<Box<Stop>>,
+    /// Where the thread has stopped, if it has. A stop takes no further memory: many may come at once.
+    pub stop: Option<Stop>,
     /// How the thread is to go on.
     pub resume: Option<Resume>,
 }

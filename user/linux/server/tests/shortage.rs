@@ -564,3 +564,49 @@ fn any_calls_are_survived_with_any_memory() {
         game.end();
     }
 }
+
+/// Returns a game in which memory is short and the first process traces the threads of another, if it shall, and these.
+fn crowd(is_traced: bool) -> (Game, Vec<u32>) {
+    const THREADS: u64 = 3000;
+    let mut game = Game::new(8192);
+    game.id = game.call(Sysno::clone, &[17]).unwrap().unwrap() as u32;
+    let mut threads: Vec<u64> = vec![game.id.into()];
+    for _ in 1..THREADS {
+        threads.push(game.call(Sysno::clone, &[0x5_0f00, 0x20_4000]).unwrap().unwrap());
+    }
+    game.id = 1;
+    for thread in threads.iter().filter(|_| is_traced) {
+        assert_eq!(game.call(Sysno::ptrace, &[0x4206, *thread, 0, 0]), Some(Ok(0)));
+    }
+    game.fill();
+    (game, threads.into_iter().map(|thread| thread as u32).collect())
+}
+
+#[test]
+fn thousands_of_threads_have_a_fault_each_when_memory_is_short() {
+    for is_traced in [false, true] {
+        let (mut game, threads) = crowd(is_traced);
+        game.play.put(threads[0], RECORD, &[0x20_0100, 0x4000_0000, 0, 0]);
+        game.id = threads[0];
+        assert_eq!(game.call(Sysno::rt_sigaction, &[11, RECORD, 0, 8]), Some(Ok(0)));
+        game.id = 1;
+        for thread in threads {
+            if game.play.doing(thread) == Some(Doing::Runs) {
+                game.play.fault(thread, 0, Access::Read);
+            }
+        }
+        game.end();
+    }
+}
+
+#[test]
+fn thousands_of_traced_threads_stop_with_their_process_when_memory_is_short() {
+    let (mut game, threads) = crowd(true);
+    // Its tracer learns of the signal, and lets the process have it.
+    assert_eq!(game.call(Sysno::tkill, &[threads[0].into(), 19]), Some(Ok(0)));
+    assert_eq!(game.call(Sysno::ptrace, &[7, threads[0].into(), 0, 19]), Some(Ok(0)));
+    for thread in threads {
+        assert_eq!(game.play.doing(thread), Some(Doing::Stopped));
+    }
+    game.end();
+}

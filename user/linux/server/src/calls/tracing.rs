@@ -55,7 +55,7 @@ impl<M: Machine> Caller<'_, M> {
     /// Makes a call again that was interrupted, and whose time goes on.
     pub(super) fn restart(&mut self) -> Result {
         let thread = self.process.thread_mut();
-        let call = **thread.interrupted.as_ref().ok_or(Errno::EINTR)?;
+        let call = thread.interrupted.ok_or(Errno::EINTR)?;
         let is_sleep = |sleep: Sysno| call.number == sleep as u64;
         if !is_sleep(Sysno::nanosleep) && !is_sleep(Sysno::clock_nanosleep) {
             return Err(Errno::EINTR);
@@ -130,6 +130,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EPERM);
         }
         let tracer = if parent.index_of(made_by).is_ok() { made_by } else { parent.id };
+        self.system.memory.check_room(size_of::<Tracing>())?;
         let tracing = Tracing::new(tracer, parent.id, false, 0);
         self.process.thread_mut().tracing = Some(Box::new(tracing));
         self.begin_tracing();
@@ -149,6 +150,7 @@ impl<M: Machine> Caller<'_, M> {
         if !may(process) || thread.tracing.is_some() {
             return Err(Errno::EPERM);
         }
+        self.system.memory.check_room(size_of::<Tracing>())?;
         let tracing = Tracing::new(self.process.thread().id, self.process.id, is_seized, options);
         let process = self.others.get(owner).ok_or(Errno::ESRCH)?;
         let index = process.index_of(id).map_err(|_| Errno::ESRCH)?;

@@ -90,7 +90,7 @@ impl<M: Machine> Instance<M> {
             let known = result_of_wait(&waiting);
             result = known.unwrap_or_else(|| restarting::result(&waiting));
             if waiting.number != Sysno::restart_syscall as u64 {
-                interrupted = known.is_none().then(|| Box::new(Interrupted::new(&waiting)));
+                interrupted = known.is_none().then(|| Interrupted::new(&waiting));
             } else if let Some(mut call) = process.thread_mut().interrupted.take() {
                 call.reopen();
                 interrupted = Some(call);
@@ -276,7 +276,7 @@ impl<M: Machine> Instance<M> {
             Point::Exit => tracing.message = 2,
             Point::Signal(_) | Point::Handler | Point::Trap | Point::Stopped(_) => tracing.message = 0,
         }
-        tracing.stop = Some(Box::new(Stop { point, registers, rest, call, is_news: true }));
+        tracing.stop = Some(Stop { point, registers, rest, call, is_news: true });
         let (id, tracer) = (thread.id, tracing.tracer_process);
         self.tell_tracer(tracer, id, user, child_code::TRAPPED, code.cast_signed());
     }
@@ -299,7 +299,7 @@ impl<M: Machine> Instance<M> {
         let Some(tracing) = &mut thread.tracing else { return self.processes.put(process) };
         (tracing.resume, tracing.listens) = (None, false);
         let Some(stop) = tracing.stop.take() else { return self.processes.put(process) };
-        let Stop { point, registers, rest, call, .. } = *stop;
+        let Stop { point, registers, rest, call, .. } = stop;
         if resume.is_detached {
             thread.tracing = None;
         }
