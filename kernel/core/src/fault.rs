@@ -18,7 +18,8 @@ use crate::{Arch, Kernel, preemption_point, scheduling_context};
 ///
 /// First comes a preemption point, at which the fault consists only of saved registers and a report. If the thread is
 /// stopped there and given other registers, the fault is discarded; with the same registers the instruction is executed
-/// again, and faults again (but not at the end of a step, whose instruction has been executed). The fault bindings are looked up after the preemption point.
+/// again, and faults again (but not at the end of a step, whose instruction has been executed). The fault bindings are
+/// looked up after the preemption point.
 ///
 /// Until a handler has received a foreign system call, the thread is at the instruction that makes the call: if its
 /// wait ends before, it makes the call again once it is resumed.

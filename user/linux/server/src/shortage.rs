@@ -194,7 +194,8 @@ impl<M: Machine> Caller<'_, M> {
         }
     }
 
-    /// Looks again whether the reserve is there, and ends a process if too little of it is. Returns whether it is there.
+    /// Looks again whether the reserve is there, and ends a process if too little of it is. Returns whether it is
+    /// there.
     fn keep_reserve(&mut self) -> bool {
         let is_there = self.system.check_reserve();
         if !is_there && !self.system.memory.hardware.can_allocate(LEAST) {

@@ -5,42 +5,11 @@
 
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System as Heap};
-use std::cell::Cell;
-
+use support::limited::{LEFT, Limited, can_allocate};
 use support::{Doing, Play};
 use tench_linux_calls::{Errno, Sysno};
 use tench_linux_memory::Access;
 use tench_random::Random;
-
-/// A heap in which each thread may have so many bytes.
-struct Limited;
-
-thread_local! {
-    /// Number of bytes that the thread may still allocate, if there is a limit.
-    static LEFT: Cell<Option<usize>> = const { Cell::new(None) };
-}
-
-// SAFETY: all memory is that of the host's heap.
-unsafe impl GlobalAlloc for Limited {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // Who reports a failure needs memory.
-        let left = LEFT.get().filter(|_| !std::thread::panicking());
-        match left.map(|left| left.checked_sub(layout.size())) {
-            Some(None) => return std::ptr::null_mut(),
-            Some(left) => LEFT.set(left),
-            None => {}
-        }
-        // SAFETY: the caller guarantees what the host's heap wants.
-        unsafe { Heap.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LEFT.set(LEFT.get().map(|left| left + layout.size()));
-        // SAFETY: as above; the memory is that of the host's heap.
-        unsafe { Heap.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
 static HEAP: Limited = Limited;
@@ -55,11 +24,6 @@ const RECORD: u64 = 0x20_1200;
 const BYTES: u64 = 0x20_2000;
 /// Where memory is mapped.
 const ARENA: u64 = 0x10_0000_0000;
-
-/// Returns whether so many bytes can be allocated.
-fn can_allocate(bytes: usize) -> bool {
-    LEFT.get().is_none_or(|left| left >= bytes)
-}
 
 /// A game: a program that has little memory.
 struct Game {

@@ -139,8 +139,8 @@ impl<M: Machine> Caller<'_, M> {
         result
     }
 
-    /// Returns the most bytes that one call reads from a file, or writes to it: fewer than are wanted if that takes more
-    /// than a copy, since nobody else is served meanwhile.
+    /// Returns the most bytes that one call reads from a file, or writes to it: fewer than are wanted if that takes
+    /// more than a copy, since nobody else is served meanwhile.
     pub(super) fn most_at_once(&mut self, description: DescriptionId) -> u64 {
         let node = self.system.descriptions.get(description).node;
         if let Kind::Generated(_) = self.system.tree.node(node).kind { MAX_GENERATED } else { MAX_TRANSFER }

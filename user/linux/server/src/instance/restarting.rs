@@ -3,8 +3,8 @@
 //! ```text
 //!   the wait ends ──▶ [Exit] ──▶ put back to the call ──▶ [Signal] [Trap] [Stopped] ──▶ a handler begins, or it runs
 //! ```
-//! As on Linux, a thread is put back to its call before all stops but that at the call's end. A handler takes that back,
-//! unless it wants calls to be made again; so does a tracer that sets another program counter.
+//! As on Linux, a thread is put back to its call before all stops but that at the call's end. A handler takes that
+//! back, unless it wants calls to be made again; so does a tracer that sets another program counter.
 
 use core::time::Duration;
 
@@ -43,7 +43,7 @@ enum Decision {
     Result,
     /// The thread has been put back to the call at an address; that was its result.
     PutBack { at: u64, result: u64 },
-    /// It is decided.
+    /// The end, after which registers stay as they are.
     Made,
 }
 

@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports, reason = "each test needs a part of it")]
 
 mod console;
+pub mod limited;
 #[path = "../../../memory/tests/machine/mod.rs"]
 mod machine;
 mod messages;
