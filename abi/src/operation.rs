@@ -234,7 +234,7 @@ operations! {
     ThreadReadRegisters = 69;
     /// **Write** the registers of such a thread from the caller's IPC buffer. `cap` thread (`WRITE`), x1 flags (bit 0:
     /// resume it afterwards; a thread that waits for a reply goes on waiting; bit 1: it executes one instruction when
-    /// it goes on, and raises an [exception](crate::fault::write::STEP)).
+    /// it goes on, and raises an exception of the class 0x32, [`STEP_CLASS`](crate::fault::STEP_CLASS)).
     /// Errors: `NoIpcBuffer`, `WrongState`, `NotConfigured`.
     ThreadWriteRegisters = 70;
     /// **Describe** a thread. `cap` thread (`READ`).

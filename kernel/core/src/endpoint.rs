@@ -344,7 +344,7 @@ fn receive<A: Arch>(
         take(k, thread, endpoint, sender, object, alarm);
         return Ok(Outcome::Written);
     }
-    // The fast path makes the receiver run on the caller's context without comparing.
+    // The fast path makes the receiver run on the caller's context without comparing, and replaces its blockers.
     let fast = deadline.is_none() && !deferred && k.get(thread).blockers & blocker::NOT_REPLACED == 0;
     let t = k.get(thread);
     t.state = ThreadState::Receiving(endpoint);

@@ -226,8 +226,8 @@ pub struct Thread {
     /// Number of slots in the root node; 0 without a CSpace.
     pub cspace_slots: usize,
     /// The reply object with which the fast path may deliver a call, or `None` if it must not: if the receive has a
-    /// deadline, or if the caller is not all that decides the thread's scheduling context. Meaningful in state
-    /// `Receiving` only.
+    /// deadline, if the caller is not all that decides the thread's scheduling context, or if the thread makes a step.
+    /// Meaningful in state `Receiving` only.
     pub fast_reply: Option<Ref<Reply>>,
     /// The reply object of the receive in which the thread waits. Meaningful in state `Receiving` only.
     pub receive_reply: Option<Ref<Reply>>,

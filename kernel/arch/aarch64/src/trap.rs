@@ -140,7 +140,7 @@ pub(crate) fn enter(address: usize) -> &'static mut Kernel<Machine> {
     kernel
 }
 
-/// Continues with the thread at `next`, which runs on a budget or uses the floating-point unit.
+/// Continues with the thread at `next`, which runs on a budget, uses the floating-point unit or makes a step.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_begin(next: usize, _: u64, old: usize) -> ! {
     scheduler::begin(token(), thread(next));

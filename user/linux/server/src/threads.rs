@@ -372,7 +372,7 @@ impl Thread {
         never_refused(unsafe { self.thread.cap().write_registers(registers, false) });
     }
 
-    /// Sets the registers of a thread that waits, or lets one that is stopped run: it executes one instruction.
+    /// Sets the registers of a thread, which executes one instruction when it goes on: at once, if it `runs`.
     pub fn step(&self, registers: &Registers, runs: bool) {
         // SAFETY: the thread has an address space of its own.
         never_refused(unsafe { self.thread.cap().step(registers, runs) });

@@ -524,8 +524,7 @@ fn walk(play: &mut Play, random: &mut Random, directory: &str, seen: &mut Seen, 
                 Err(Errno::ENOENT) => seen.gone += 1,
                 Err(error) => panic!("{path}: {error}"),
             },
-            // The file covers all addresses, and is too long to be read as a whole.
-            // It has a byte for each address, of which there is none at the first.
+            // These files cover all addresses, and are too long to be read as a whole.
             8 if name == "pagemap" || name == "mem" => {}
             8 => read_in_parts(&mut one, random, &path, seen),
             other => panic!("{path} is of type {other}"),

@@ -15,7 +15,7 @@ const SCORES: core::ops::RangeInclusive<i16> = -1000..=1000;
 const NUMBER: usize = 12;
 
 impl<M: Machine> Caller<'_, M> {
-    /// Writes to a generated file, of which only one has an offset that counts. Returns the number of bytes.
+    /// Writes to a generated file, at an offset if it is one with a process's memory. Returns the number of bytes.
     ///
     /// # Errors
     /// - `EIO`, `EINVAL`: it cannot be written, or not so.
