@@ -2,6 +2,7 @@
 
 use miette::Result;
 
+use crate::disk;
 use crate::process;
 use crate::toolchain::{self, BareMetal};
 use crate::workspace::Workspace;
@@ -53,6 +54,9 @@ pub fn run(workspace: &Workspace) -> Result<u8> {
             Some(found) => println!("  found    {:26} {found}", need.what),
             None => println!("  MISSING  {:26} {}", need.what, need.remedy),
         }
+    }
+    if let Some(warning) = disk::warning(workspace) {
+        println!("  note     {warning}");
     }
     let missing = needs.iter().filter(|need| need.found.is_none()).count();
     if missing == 0 {

@@ -25,6 +25,7 @@ mod check;
 mod cli;
 mod compile_c;
 mod console;
+mod disk;
 mod doctor;
 mod elf;
 mod image;

@@ -56,6 +56,7 @@ use miette::Result;
 use crate::build::Build;
 use crate::check::Check;
 use crate::cli::TestOptions;
+use crate::disk;
 use crate::lab;
 use crate::peer::golden;
 use crate::prepare::{self, BootFiles};
@@ -347,6 +348,9 @@ pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
         return Ok(0);
     }
     let report = Report::new(tests.len());
+    if let Some(warning) = disk::warning(workspace).filter(|_| options.filter.is_none()) {
+        report.say(&format!("note: {warning}"));
+    }
     let shared = Shared::new(workspace, &tests);
     let target = |worker: usize| Target { workspace, shared: &shared, label: format!("tests-{worker}") };
     let (checks, mut others): (Vec<&Test>, Vec<&Test>) = tests.iter().partition(|test| matches!(test, Test::Check(_)));
