@@ -279,6 +279,18 @@ fn links_of_descriptors_lead_to_what_is_open() {
 }
 
 #[test]
+fn one_call_reads_a_mebibyte_at_most() {
+    const MEBIBYTE: u64 = 1 << 20;
+    let mut play = Play::new(4096);
+    let mut one = first(&mut play);
+    let memory = one.call(Sysno::mmap, &[0, 3 * MEBIBYTE, 3, 0x22, u64::MAX, 0]).unwrap();
+    let file = one.open("/proc/self/pagemap", 0).unwrap();
+    assert_eq!(one.call(Sysno::pread64, &[file, memory, MEBIBYTE - 8, 0]), Ok(MEBIBYTE - 8));
+    assert_eq!(one.call(Sysno::pread64, &[file, memory, 2 * MEBIBYTE, 0]), Ok(MEBIBYTE));
+    play.check();
+}
+
+#[test]
 fn nothing_can_be_changed_but_what_may() {
     let mut play = Play::new(1024);
     let mut one = first(&mut play);

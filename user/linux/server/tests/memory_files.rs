@@ -1,4 +1,4 @@
-//! The file `/proc/PID/mem`.
+//! The file `/proc/PID/mem`. What hostile programs do with it is in `forced_writes.rs`.
 
 mod support;
 
@@ -91,40 +91,6 @@ fn only_who_may_trace_a_process_opens_its_memory() {
     assert_eq!(read::<4>(&mut play, file, CODE).0, 4);
     play.call(other, Sysno::exit_group as u64, [0; 6]);
     assert_eq!(read::<4>(&mut play, file, CODE).0, 0, "it has ended");
-    play.check();
-    play.end();
-}
-
-/// Somebody who starts a program with more power must not have its errors written into its own memory.
-#[test]
-fn an_open_file_does_not_show_the_memory_of_a_later_program() {
-    let mut play = Play::new(1024);
-    let file = opened(&mut play, 1, "/proc/self/mem", TO_READ_AND_WRITE);
-    assert_eq!(read::<4>(&mut play, file, CODE).0, 4);
-    play.write(1, PATH, b"/bin/program\0");
-    play.call(1, Sysno::execve as u64, [PATH, 0, 0, 0, 0, 0]);
-    assert_eq!(write(&mut play, file, b"1234", CODE), 0);
-    assert_eq!(read::<4>(&mut play, file, CODE).0, 0);
-    let file = opened(&mut play, 1, "/proc/self/mem", TO_READ_AND_WRITE);
-    assert_eq!(read(&mut play, file, CODE), (4, *b"\x7fELF"));
-    play.check();
-    play.end();
-}
-
-#[test]
-fn one_call_reads_or_writes_a_mebibyte_at_most() {
-    const MEBIBYTE: u64 = 1 << 20;
-    let mut play = Play::new(4096);
-    let memory = call(&mut play, 1, Sysno::mmap, &[0, 3 * MEBIBYTE, 3, 0x22, u64::MAX, 0]).cast_unsigned();
-    for (path, at) in [("/proc/self/mem", memory), ("/proc/self/pagemap", 0)] {
-        let file = opened(&mut play, 1, path, TO_READ);
-        for (wanted, found) in [(MEBIBYTE - 8, MEBIBYTE - 8), (2 * MEBIBYTE, MEBIBYTE)] {
-            assert_eq!(call(&mut play, 1, Sysno::pread64, &[file, memory, wanted, at]), found as i64, "{path}");
-        }
-    }
-    let file = opened(&mut play, 1, "/proc/self/mem", TO_READ_AND_WRITE);
-    let written = call(&mut play, 1, Sysno::pwrite64, &[file, memory, 2 * MEBIBYTE, memory]);
-    assert_eq!(written, MEBIBYTE as i64);
     play.check();
     play.end();
 }
