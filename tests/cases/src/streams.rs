@@ -38,6 +38,7 @@ pub const CASES: &[Case] = &[
     Case::new("STR0009", "nothing of processes with streams stays anywhere", nothing_stays),
     Case::new("STR0010", "what is no request of a stream's or of the file server's is refused", hostile),
     Case::new("STR0012", "programs in C read and write files and streams", stdio),
+    Case::new("STR0013", "files and directories know when they were changed last", times),
     Case::new("STR0011", "a file server that is killed is started again, without what it forgot", restarted),
 ];
 
@@ -129,6 +130,25 @@ fn files(_: &mut Stage) -> Outcome {
     check!(is_refused(fs::remove("/bin"), FilesError::ReadOnly));
     equal!(&fs::read("bin/hello")?[..4], b"\x7fELF");
     equal!((usage()?.bytes, usage()?.nodes), (0, 0));
+    Ok(())
+}
+
+fn times(_: &mut Stage) -> Outcome {
+    let now = || time::uptime().as_nanos() as u64;
+    let modified = |path| fs::status(path).map(|status| status.modified);
+    equal!(modified("bin/hello")?, 0);
+    let before = now();
+    fs::write("/tmp/times", b"x")?;
+    let after = now();
+    let (made, written) = (modified("/tmp")?, modified("/tmp/times")?);
+    check!(before <= made && made <= written && written <= after);
+    equal!(fs::read("/tmp/times")?, b"x");
+    equal!((modified("/tmp")?, modified("/tmp/times")?), (made, written));
+    fs::append("/tmp/times")?.write(b"y")?;
+    check!(modified("/tmp/times")? >= after);
+    equal!(modified("/tmp")?, made);
+    fs::remove("/tmp/times")?;
+    check!(modified("/tmp")? >= after);
     Ok(())
 }
 

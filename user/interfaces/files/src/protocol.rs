@@ -12,7 +12,7 @@ use tench_sys::Endpoint;
 /// Every process may read everything, make files and directories in `/tmp` and in directories that were made with the
 /// power `files`, and change what it made itself: write, remove, rename. Anything else needs the power `files`, and
 /// files of the boot archive cannot be changed at all.
-#[interface(client = Files, version = 3)]
+#[interface(client = Files, version = 4)]
 pub trait FilesService {
     /// Makes a pipe. Returns the end to read from, and the end to write to. The capabilities go to the empty slots on
     /// offer.
@@ -126,6 +126,12 @@ pub struct Status {
     pub size: u64,
     /// A number that is unique as long as the node exists.
     pub identity: u64,
+    /// Time of the last change, in nanoseconds from the machine's start, rounded down; 0 if the node has not changed
+    /// since the file server was started. A file changes when it is made, when at least one byte is written to it, when
+    /// its size is set, and when it is opened with `Write`, even if its bytes remain the same; files of the boot
+    /// archive never do. A directory changes when it is made, and when an entry of it is made, removed, or renamed:
+    /// within it, into it or out of it.
+    pub modified: u64,
 }
 
 /// Resources of the file server in use, and their maximum.

@@ -350,9 +350,8 @@ impl<R> Ends<R> {
             return Err(Error::NotForWriting);
         }
         let size = self.tree.contents(open.node).map_or(0, Contents::size);
-        let (blocks, space) = self.tree.blocks(open.node).ok_or(Error::NotForWriting)?;
         let position = if open.how == How::Append { size } else { open.position };
-        blocks.write(position, data, client, space)?;
+        self.tree.write(open.node, position, data, client)?;
         open.position = position + data.len() as u64;
         Ok(())
     }
@@ -398,8 +397,7 @@ impl<R> Ends<R> {
         if !open.is_writable() {
             return Err(Error::NotForWriting);
         }
-        let (blocks, space) = tree.blocks(open.node).ok_or(Error::NotForWriting)?;
-        blocks.truncate(size, space)
+        tree.truncate(open.node, size)
     }
 
     /// Panics if an invariant does not hold.

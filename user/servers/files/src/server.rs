@@ -7,6 +7,7 @@ use core::fmt::Write;
 
 use tench::memory;
 use tench::server::Watch;
+use tench::time::{self, Instant};
 use tench_abi::layout::slot;
 use tench_abi::power::OBJECT;
 use tench_files::ends::{Due, Ends, GROWTH, Outcome};
@@ -65,7 +66,7 @@ impl Server {
     pub fn new() -> Result<Server, LoadError> {
         let mut random = Randomness::from_words(tench::process::info().map_or([0; 4], |info| info.random));
         let (_, archive) = tench_boot::map(slot::EXTRA, &mut random)?;
-        let mut tree = Tree::new(MAX_NODES, MAX_BLOCKS);
+        let mut tree = Tree::new(MAX_NODES, MAX_BLOCKS, time::frequency());
         for file in archive.files() {
             let mut path = ArrayString::<MAX_PATH>::new();
             if write!(path, "{}", file.path).is_err() || tree.add_archive_file(&path, file.contents).is_err() {
@@ -86,6 +87,7 @@ impl Server {
         let mut port = tench::server::port(0, 1);
         loop {
             if port.next(Wait::FOREVER) == Event::Request {
+                self.ends.tree.now = Instant::now();
                 port.carry_out(|request, context, reply| {
                     if context.caller.process & OBJECT == 0 {
                         Files::dispatch(self, request, context, reply)

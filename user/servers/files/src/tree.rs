@@ -2,7 +2,7 @@
 //!
 //! Every node has a number. A directory knows its entries; a file knows its contents and how often it is open. A file
 //! without a name stays as long as it is open. Directories that contain files of the boot archive are as fixed as
-//! these.
+//! these. Both know when they were changed last; the server sets the time ([`Tree::now`]) at each request.
 //!
 //! A process may change what it made, and with the power `files` everything else that is not of the archive
 //! ([`Requester`]).
@@ -16,6 +16,8 @@ use tench_files_interface::protocol::{Error, How, Kind, MAX_PATH, Status};
 use tench_protocol::{ArrayVec, Caller, Powers};
 use tench_quota::Client;
 use tench_quota::lasting::{Lasting, Owner};
+use tench_stream::protocol::Error as StreamError;
+use tench_sys::Instant;
 
 use crate::contents::{Blocks, Contents, Space};
 
@@ -66,6 +68,8 @@ struct File {
     linked: bool,
     /// Maker of the file; `None` for files of the archive.
     maker: Option<Maker>,
+    /// Time of the last change of its contents.
+    modified: Instant,
 }
 
 /// A directory.
@@ -76,6 +80,8 @@ struct Directory {
     maker: Option<Maker>,
     /// Set if everybody may make something in it.
     is_everybodys: bool,
+    /// Time of the last change of its entries.
+    modified: Instant,
 }
 
 #[derive(Debug)]
@@ -107,13 +113,25 @@ pub struct Tree {
     made: Lasting,
     /// Memory of the files.
     pub space: Space,
+    /// The current time, which changes record. It begins as 0, the time of what the server finds when it starts.
+    pub now: Instant,
+    /// Ticks of `now` per second.
+    frequency: u64,
 }
 
 impl Tree {
     /// Returns an empty root directory, with room for `most` files and directories and `blocks` blocks of contents.
-    pub fn new(most: usize, blocks: usize) -> Tree {
+    /// The clock has `frequency` ticks per second.
+    pub fn new(most: usize, blocks: usize, frequency: u64) -> Tree {
         let root = Thing::Directory(Directory::default());
-        Tree { nodes: BTreeMap::from([(ROOT, root)]), next: 1, made: Lasting::new(most), space: Space::new(blocks) }
+        Tree {
+            nodes: BTreeMap::from([(ROOT, root)]),
+            next: 1,
+            made: Lasting::new(most),
+            space: Space::new(blocks),
+            now: Instant::default(),
+            frequency,
+        }
     }
 
     /// Returns the number of files and directories that are not fixed, including those that have no name any more.
@@ -135,7 +153,8 @@ impl Tree {
         if name.is_empty() || matches!(name, "." | "..") || self.directory(directory)?.entries.contains_key(name) {
             return Err(Error::Exists);
         }
-        let file = File { contents: Contents::Archive(contents), opens: 0, linked: true, maker: None };
+        let contents = Contents::Archive(contents);
+        let file = File { contents, opens: 0, linked: true, maker: None, modified: self.now };
         self.add(directory, name, Thing::File(file))?;
         Ok(())
     }
@@ -163,7 +182,7 @@ impl Tree {
 
     fn add(&mut self, directory: Node, name: &str, thing: Thing) -> Result<Node, Error> {
         let node = self.next;
-        self.directory_mut(directory)?.entries.insert(name.into(), node);
+        self.entries(directory)?.insert(name.into(), node);
         self.nodes.insert(node, thing);
         self.next += 1;
         Ok(node)
@@ -183,6 +202,14 @@ impl Tree {
             Some(Thing::File(_)) => Err(Error::NotADirectory),
             None => Err(Error::NoSuchFile),
         }
+    }
+
+    /// Returns the entries of a directory for a change, which is recorded.
+    fn entries(&mut self, directory: Node) -> Result<&mut BTreeMap<Box<str>, Node>, Error> {
+        let now = self.now;
+        let directory = self.directory_mut(directory)?;
+        directory.modified = now;
+        Ok(&mut directory.entries)
     }
 
     /// Follows a path up to its last name.
@@ -220,14 +247,20 @@ impl Tree {
     }
 
     fn describe(&self, node: Node) -> Result<Status, Error> {
-        let (kind, size) = match self.nodes.get(&node).ok_or(Error::NoSuchFile)? {
-            Thing::Directory(directory) => (Kind::Directory, directory.entries.len() as u64),
+        let (kind, size, modified) = match self.nodes.get(&node).ok_or(Error::NoSuchFile)? {
+            Thing::Directory(directory) => (Kind::Directory, directory.entries.len() as u64, directory.modified),
             Thing::File(file) => match &file.contents {
-                Contents::Archive(bytes) => (Kind::ArchiveFile, bytes.len() as u64),
-                Contents::Memory(_) => (Kind::File, file.contents.size()),
+                Contents::Archive(bytes) => (Kind::ArchiveFile, bytes.len() as u64, file.modified),
+                Contents::Memory(_) => (Kind::File, file.contents.size(), file.modified),
             },
         };
-        Ok(Status { kind, size, identity: node })
+        Ok(Status { kind, size, identity: node, modified: self.nanoseconds(modified) })
+    }
+
+    /// Returns a time in nanoseconds from the machine's start. Only times that are asked for are converted, because
+    /// that takes divisions.
+    fn nanoseconds(&self, time: Instant) -> u64 {
+        tench_sys::time::duration(time.ticks(), self.frequency).as_nanos() as u64
     }
 
     /// Returns the status of the node at a path.
@@ -272,7 +305,8 @@ impl Tree {
                 let name = walk.name.filter(|_| !path.ends_with('/')).ok_or(Error::IsDirectory)?;
                 self.check_add(by, walk.directory())?;
                 let maker = self.charge(by.client)?;
-                let file = File { contents: Contents::Memory(Blocks::default()), opens: 0, linked: true, maker };
+                let contents = Contents::Memory(Blocks::default());
+                let file = File { contents, opens: 0, linked: true, maker, modified: self.now };
                 self.add(walk.directory(), name, Thing::File(file))?
             }
             Err(error) => return Err(error),
@@ -287,8 +321,11 @@ impl Tree {
             Contents::Archive(_) | Contents::Memory(_) => {}
         }
         match &mut file.contents {
-            // Truncating to nothing always succeeds.
-            Contents::Memory(blocks) if how == How::Write => _ = blocks.truncate(0, &mut self.space),
+            Contents::Memory(blocks) if how == How::Write => {
+                // Truncating to nothing always succeeds.
+                let _ = blocks.truncate(0, &mut self.space);
+                file.modified = self.now;
+            }
             Contents::Archive(_) | Contents::Memory(_) => {}
         }
         file.opens += 1;
@@ -322,12 +359,29 @@ impl Tree {
         }
     }
 
-    /// Returns the contents of an open file for changing, and the memory for that; `None` if they cannot be changed.
-    pub fn blocks(&mut self, node: Node) -> Option<(&mut Blocks, &mut Space)> {
-        match self.nodes.get_mut(&node)? {
-            Thing::File(File { contents: Contents::Memory(blocks), .. }) => Some((blocks, &mut self.space)),
-            _ => None,
+    /// Writes bytes at a position of an open file: all of them, or none. Blocks that this takes count to `client`'s
+    /// family. Fails with `NotForWriting` if the file cannot be changed.
+    pub fn write(&mut self, node: Node, position: u64, bytes: &[u8], client: Client) -> Result<(), StreamError> {
+        let Some(Thing::File(File { contents: Contents::Memory(blocks), modified, .. })) = self.nodes.get_mut(&node)
+        else {
+            return Err(StreamError::NotForWriting);
+        };
+        blocks.write(position, bytes, client, &mut self.space)?;
+        if !bytes.is_empty() {
+            *modified = self.now;
         }
+        Ok(())
+    }
+
+    /// Sets an open file's size. Fails with `NotForWriting` if the file cannot be changed.
+    pub fn truncate(&mut self, node: Node, size: u64) -> Result<(), StreamError> {
+        let Some(Thing::File(File { contents: Contents::Memory(blocks), modified, .. })) = self.nodes.get_mut(&node)
+        else {
+            return Err(StreamError::NotForWriting);
+        };
+        blocks.truncate(size, &mut self.space)?;
+        *modified = self.now;
+        Ok(())
     }
 
     /// Makes a directory. If it was made with the power for it, everybody may make something in it; otherwise only its
@@ -341,7 +395,8 @@ impl Tree {
                 let name = walk.name.ok_or(Error::Exists)?;
                 self.check_add(by, walk.directory())?;
                 let maker = self.charge(by.client)?;
-                let directory = Directory { maker, is_everybodys: by.is_entitled, ..Directory::default() };
+                let entries = BTreeMap::new();
+                let directory = Directory { entries, maker, is_everybodys: by.is_entitled, modified: self.now };
                 self.add(walk.directory(), name, Thing::Directory(directory))?;
                 Ok(())
             }
@@ -363,7 +418,7 @@ impl Tree {
     /// Removes the directory entry at the end of a walk.
     fn unlink(&mut self, walk: &Walk<'_>) -> Result<Node, Error> {
         let name = walk.name.ok_or(Error::BadPath)?;
-        self.directory_mut(walk.directory())?.entries.remove(name).ok_or(Error::NoSuchFile)
+        self.entries(walk.directory())?.remove(name).ok_or(Error::NoSuchFile)
     }
 
     /// Removes a file, or an empty directory.
@@ -428,7 +483,7 @@ impl Tree {
         // The existing node is no directory, so it has a name.
         let name = to_walk.name.ok_or(Error::IsDirectory)?;
         let node = self.unlink(&from_walk)?;
-        self.directory_mut(to_walk.directory())?.entries.insert(name.into(), node);
+        self.entries(to_walk.directory())?.insert(name.into(), node);
         Ok(())
     }
 

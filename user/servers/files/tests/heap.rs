@@ -27,7 +27,7 @@ fn path(number: u64) -> String {
 
 #[test]
 fn no_request_needs_more_than_is_kept_in_reserve() {
-    let mut ends = Ends::<Reply>::new(Tree::new(2048, 4096));
+    let mut ends = Ends::<Reply>::new(Tree::new(2048, 4096, 1));
     let mut most = 0;
     let mut count = |bytes: usize| most = most.max(bytes);
     for number in 0..1000 {

@@ -19,7 +19,7 @@ const fn entitled(process: u64) -> Requester {
 }
 
 fn ends() -> Ends<u64> {
-    Ends::new(Tree::new(8, 8))
+    Ends::new(Tree::new(8, 8, 1))
 }
 
 /// Children of one process once took all ends of streams.

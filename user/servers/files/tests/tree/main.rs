@@ -1,5 +1,8 @@
 //! Tests of files and directories: against a slow model, and named cases for their users.
 
+mod model;
+mod times;
+
 use std::collections::{BTreeMap, BTreeSet};
 use tench_quota::Client;
 
@@ -9,8 +12,11 @@ use tench_files::ends::{Ends, Outcome};
 use tench_files::tree::{Requester, Tree};
 use tench_files_interface::protocol::{Error, How, Kind};
 use tench_stream::protocol::{Error as StreamError, MAX_DATA};
+use tench_sys::Instant;
 
 const PROCESS: u64 = 5;
+/// Ticks of the clock per second: one in 16 ns.
+const FREQUENCY: u64 = 62_500_000;
 
 /// Returns a requester that may change everything.
 const fn entitled(process: u64) -> Requester {
@@ -24,7 +30,7 @@ const fn ordinary(process: u64) -> Requester {
 
 /// Returns a tree with two files of the archive, and room for 40 more and for 20 blocks.
 fn ends() -> Ends<()> {
-    let mut tree = Tree::new(40, 20);
+    let mut tree = Tree::new(40, 20, FREQUENCY);
     tree.add_archive_file("bin/hello", b"hello program").unwrap();
     tree.add_archive_file("share/text/motd", b"welcome").unwrap();
     tree.add_common_directory("tmp").unwrap();
@@ -350,170 +356,14 @@ fn files_are_made_in_shared_directories() {
     ends.check_invariants();
 }
 
-/// The slow model: for each path, without a leading `/`, its bytes or a directory.
-type Model = BTreeMap<String, Option<Vec<u8>>>;
-
-#[derive(Clone, Debug)]
-enum Step {
-    Write { path: String, at: u64, length: usize },
-    Append { path: String, length: usize },
-    Truncate { path: String, size: u64 },
-    Replace { path: String, length: usize },
-    MakeDirectory { path: String },
-    Remove { path: String },
-    Rename { from: String, to: String },
-}
-
 fn path() -> impl Strategy<Value = String> {
     let name = prop::sample::select(vec!["a", "b", "c"]);
     prop::collection::vec(name, 1..4).prop_map(|names| names.join("/"))
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let length = 0..=MAX_DATA;
-    let size = 0..3 * BLOCK as u64;
-    prop_oneof![
-        (path(), size.clone(), length.clone()).prop_map(|(path, at, length)| Step::Write { path, at, length }),
-        (path(), length.clone()).prop_map(|(path, length)| Step::Append { path, length }),
-        (path(), size).prop_map(|(path, size)| Step::Truncate { path, size }),
-        (path(), length).prop_map(|(path, length)| Step::Replace { path, length }),
-        path().prop_map(|path| Step::MakeDirectory { path }),
-        path().prop_map(|path| Step::Remove { path }),
-        (path(), path()).prop_map(|(from, to)| Step::Rename { from, to }),
-    ]
-}
-
-/// Checks that the directory of a path exists, and returns the error if not.
-fn check_parent(model: &Model, path: &str) -> Result<(), Error> {
-    for (place, _) in path.match_indices('/') {
-        match model.get(&path[..place]) {
-            Some(None) => {}
-            Some(Some(_)) => return Err(Error::NotADirectory),
-            None => return Err(Error::NoSuchFile),
-        }
-    }
-    Ok(())
-}
-
-/// Returns the bytes of a file for writing; new ones if it does not exist and `create` is set.
-fn file<'a>(model: &'a mut Model, path: &str, create: bool) -> Result<&'a mut Vec<u8>, Error> {
-    check_parent(model, path)?;
-    if create {
-        model.entry(path.into()).or_insert_with(|| Some(Vec::new()));
-    }
-    model.get_mut(path).ok_or(Error::NoSuchFile)?.as_mut().ok_or(Error::IsDirectory)
-}
-
-fn is_below(path: &str, directory: &str) -> bool {
-    path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
-}
-
-fn rename(model: &mut Model, from: &str, to: &str) -> Result<(), Error> {
-    check_parent(model, from)?;
-    check_parent(model, to)?;
-    let is_directory = model.get(from).ok_or(Error::NoSuchFile)?.is_none();
-    if is_directory && is_below(to, from) {
-        return Err(Error::IntoItself);
-    }
-    match model.get(to) {
-        Some(_) if from == to => return Ok(()),
-        Some(None) => return Err(Error::IsDirectory),
-        Some(Some(_)) if is_directory => return Err(Error::NotADirectory),
-        _ => {}
-    }
-    let moved: Vec<String> = model.keys().filter(|path| *path == from || is_below(path, from)).cloned().collect();
-    for path in moved {
-        let thing = model.remove(&path).unwrap();
-        model.insert(format!("{to}{}", &path[from.len()..]), thing);
-    }
-    Ok(())
-}
-
-/// Does a step on both, with bytes made from `seed`.
-fn run(ends: &mut Ends<()>, model: &mut Model, step: &Step, seed: u8) {
-    let bytes = |length: usize| -> Vec<u8> { (0..length).map(|n| seed.wrapping_add(n as u8) | 1).collect() };
-    /// Opens a file in both, and compares the results.
-    fn open<'a>(ends: &mut Ends<()>, model: &'a mut Model, path: &str, how: How) -> Option<(u64, &'a mut Vec<u8>)> {
-        let ours = ends.open(entitled(PROCESS), path, how);
-        let theirs = file(model, path, how != How::Update);
-        assert_eq!(ours.as_ref().err(), theirs.as_ref().err(), "{path}");
-        Some((ours.ok()?, theirs.ok()?))
-    }
-    let opened = match step {
-        Step::Write { path, at, length } => open(ends, model, path, How::Update).map(|(end, file)| {
-            ends.seek(end, *at).unwrap();
-            write(ends, end, &bytes(*length)).unwrap();
-            if *length > 0 {
-                file.resize(file.len().max(*at as usize + length), 0);
-                file[*at as usize..*at as usize + length].copy_from_slice(&bytes(*length));
-            }
-            end
-        }),
-        Step::Append { path, length } => open(ends, model, path, How::Append).map(|(end, file)| {
-            write(ends, end, &bytes(*length)).unwrap();
-            file.extend(bytes(*length));
-            end
-        }),
-        Step::Replace { path, length } => open(ends, model, path, How::Write).map(|(end, file)| {
-            write(ends, end, &bytes(*length)).unwrap();
-            *file = bytes(*length);
-            end
-        }),
-        Step::Truncate { path, size } => open(ends, model, path, How::Update).map(|(end, file)| {
-            ends.truncate(end, *size).unwrap();
-            file.resize(*size as usize, 0);
-            end
-        }),
-        Step::MakeDirectory { path } => {
-            let theirs = check_parent(model, path).and_then(|()| match model.contains_key(path) {
-                true => Err(Error::Exists),
-                false => Ok(_ = model.insert(path.clone(), None)),
-            });
-            assert_eq!(ends.tree.make_directory(entitled(PROCESS), path), theirs);
-            None
-        }
-        Step::Remove { path } => {
-            let has_entries = model.keys().any(|other| is_below(other, path));
-            let theirs = check_parent(model, path).and_then(|()| match model.contains_key(path) {
-                false => Err(Error::NoSuchFile),
-                true if has_entries => Err(Error::NotEmpty),
-                true => Ok(_ = model.remove(path)),
-            });
-            assert_eq!(ends.tree.remove(entitled(PROCESS), path), theirs);
-            None
-        }
-        Step::Rename { from, to } => {
-            assert_eq!(ends.tree.rename(entitled(PROCESS), from, to), rename(model, from, to), "{from} to {to}");
-            None
-        }
-    };
-    opened.into_iter().for_each(|end| ends.close(end, |()| ()).unwrap());
-}
-
-proptest! {
-    #[test]
-    fn the_tree_does_what_the_model_does(steps in prop::collection::vec(step(), 1..80)) {
-        let mut ends = Ends::new(Tree::new(1000, 1000));
-        let mut model = Model::new();
-        for (step, seed) in steps.iter().zip(0..) {
-            run(&mut ends, &mut model, step, seed);
-            ends.check_invariants();
-        }
-        for (path, thing) in &model {
-            match thing {
-                Some(bytes) => prop_assert_eq!(&contents(&mut ends, path).unwrap(), bytes),
-                None => {
-                    let below: Vec<&str> = model.keys().filter(|other| is_below(other, path)).map(|other| &other[path.len() + 1..]).collect();
-                    let entries: Vec<&str> = below.into_iter().filter(|name| !name.contains('/')).collect();
-                    prop_assert_eq!(names(&ends, path), entries);
-                }
-            }
-        }
-    }
-}
-
-/// A node as others see it: its directory, its name there, and its contents, if it is a file.
-type Seen = (u64, String, Option<Vec<u8>>);
+/// A node as others see it: its directory, its name there, and if it is a file, its contents and when they were
+/// changed.
+type Seen = (u64, String, Option<(Vec<u8>, u64)>);
 
 /// Collects everything in a directory and below it, by identity.
 fn see(ends: &mut Ends<()>, directory: &str, identity: u64, seen: &mut BTreeMap<u64, Seen>) {
@@ -521,7 +371,7 @@ fn see(ends: &mut Ends<()>, directory: &str, identity: u64, seen: &mut BTreeMap<
         let path = format!("{directory}/{name}");
         let status = ends.tree.status(&path).unwrap();
         let is_directory = status.kind == Kind::Directory;
-        let bytes = if is_directory { None } else { Some(contents(ends, &path).unwrap()) };
+        let bytes = if is_directory { None } else { Some((contents(ends, &path).unwrap(), status.modified)) };
         seen.insert(status.identity, (identity, name, bytes));
         if is_directory {
             see(ends, &path, status.identity, seen);
@@ -561,6 +411,7 @@ proptest! {
             let root = ends.tree.status("/").unwrap().identity;
             let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
             see(&mut ends, "", root, &mut before);
+            ends.tree.now = Instant::from_ticks(ends.tree.now.ticks() + 1);
             // The process 0 has the power.
             let by = Requester { client: Client::alone(process), is_entitled: process == 0 };
             attempt(&mut ends, by, number, &from, &to);
