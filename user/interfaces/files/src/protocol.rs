@@ -132,6 +132,9 @@ pub struct Status {
     /// archive never do. A directory changes when it is made, and when an entry of it is made, removed, or renamed:
     /// within it, into it or out of it.
     pub modified: u64,
+    /// Number of changes of a file since it was made, as above, by which two of its contents can be told apart: each
+    /// request that changes it counts once. 0 for directories.
+    pub changes: u64,
 }
 
 /// Resources of the file server in use, and their maximum.

@@ -70,6 +70,8 @@ struct File {
     maker: Option<Maker>,
     /// Time of the last change of its contents.
     modified: Instant,
+    /// Number of changes since it was made.
+    changes: u64,
 }
 
 /// A directory.
@@ -154,7 +156,7 @@ impl Tree {
             return Err(Error::Exists);
         }
         let contents = Contents::Archive(contents);
-        let file = File { contents, opens: 0, linked: true, maker: None, modified: self.now };
+        let file = File { contents, opens: 0, linked: true, maker: None, modified: self.now, changes: 0 };
         self.add(directory, name, Thing::File(file))?;
         Ok(())
     }
@@ -247,14 +249,14 @@ impl Tree {
     }
 
     fn describe(&self, node: Node) -> Result<Status, Error> {
-        let (kind, size, modified) = match self.nodes.get(&node).ok_or(Error::NoSuchFile)? {
-            Thing::Directory(directory) => (Kind::Directory, directory.entries.len() as u64, directory.modified),
+        let (kind, size, modified, changes) = match self.nodes.get(&node).ok_or(Error::NoSuchFile)? {
+            Thing::Directory(directory) => (Kind::Directory, directory.entries.len() as u64, directory.modified, 0),
             Thing::File(file) => match &file.contents {
-                Contents::Archive(bytes) => (Kind::ArchiveFile, bytes.len() as u64, file.modified),
-                Contents::Memory(_) => (Kind::File, file.contents.size(), file.modified),
+                Contents::Archive(bytes) => (Kind::ArchiveFile, bytes.len() as u64, file.modified, file.changes),
+                Contents::Memory(_) => (Kind::File, file.contents.size(), file.modified, file.changes),
             },
         };
-        Ok(Status { kind, size, identity: node, modified: self.nanoseconds(modified) })
+        Ok(Status { kind, size, identity: node, modified: self.nanoseconds(modified), changes })
     }
 
     /// Returns a time in nanoseconds from the machine's start. Only times that are asked for are converted, because
@@ -306,7 +308,7 @@ impl Tree {
                 self.check_add(by, walk.directory())?;
                 let maker = self.charge(by.client)?;
                 let contents = Contents::Memory(Blocks::default());
-                let file = File { contents, opens: 0, linked: true, maker, modified: self.now };
+                let file = File { contents, opens: 0, linked: true, maker, modified: self.now, changes: 0 };
                 self.add(walk.directory(), name, Thing::File(file))?
             }
             Err(error) => return Err(error),
@@ -325,6 +327,7 @@ impl Tree {
                 // Truncating to nothing always succeeds.
                 let _ = blocks.truncate(0, &mut self.space);
                 file.modified = self.now;
+                file.changes += 1;
             }
             Contents::Archive(_) | Contents::Memory(_) => {}
         }
@@ -362,25 +365,29 @@ impl Tree {
     /// Writes bytes at a position of an open file: all of them, or none. Blocks that this takes count to `client`'s
     /// family. Fails with `NotForWriting` if the file cannot be changed.
     pub fn write(&mut self, node: Node, position: u64, bytes: &[u8], client: Client) -> Result<(), StreamError> {
-        let Some(Thing::File(File { contents: Contents::Memory(blocks), modified, .. })) = self.nodes.get_mut(&node)
+        let Some(Thing::File(File { contents: Contents::Memory(blocks), modified, changes, .. })) =
+            self.nodes.get_mut(&node)
         else {
             return Err(StreamError::NotForWriting);
         };
         blocks.write(position, bytes, client, &mut self.space)?;
         if !bytes.is_empty() {
             *modified = self.now;
+            *changes += 1;
         }
         Ok(())
     }
 
     /// Sets an open file's size. Fails with `NotForWriting` if the file cannot be changed.
     pub fn truncate(&mut self, node: Node, size: u64) -> Result<(), StreamError> {
-        let Some(Thing::File(File { contents: Contents::Memory(blocks), modified, .. })) = self.nodes.get_mut(&node)
+        let Some(Thing::File(File { contents: Contents::Memory(blocks), modified, changes, .. })) =
+            self.nodes.get_mut(&node)
         else {
             return Err(StreamError::NotForWriting);
         };
         blocks.truncate(size, &mut self.space)?;
         *modified = self.now;
+        *changes += 1;
         Ok(())
     }
 

@@ -8,6 +8,8 @@ struct Thing {
     bytes: Option<Vec<u8>>,
     /// Time of its last change, in nanoseconds.
     modified: u64,
+    /// Number of a file's changes.
+    changes: u64,
 }
 
 /// The slow model.
@@ -43,23 +45,22 @@ impl Model {
 
     fn add(&mut self, path: &str, bytes: Option<Vec<u8>>) {
         self.entry_changed(path);
-        self.things.insert(path.into(), Thing { bytes, modified: self.now });
+        self.things.insert(path.into(), Thing { bytes, modified: self.now, changes: 0 });
     }
 
-    /// Opens a file for writing; a new one if it does not exist, except with `Update`. Returns its bytes, and the time
-    /// of their last change.
-    fn open(&mut self, path: &str, how: How) -> Result<(&mut Vec<u8>, &mut u64), Error> {
+    /// Opens a file for writing; a new one if it does not exist, except with `Update`.
+    fn open(&mut self, path: &str, how: How) -> Result<&mut Thing, Error> {
         self.check_parent(path)?;
         if !self.things.contains_key(path) && how != How::Update {
             self.add(path, Some(Vec::new()));
         }
-        let Thing { bytes, modified } = self.things.get_mut(path).ok_or(Error::NoSuchFile)?;
-        let bytes = bytes.as_mut().ok_or(Error::IsDirectory)?;
+        let thing = self.things.get_mut(path).ok_or(Error::NoSuchFile)?;
+        let bytes = thing.bytes.as_mut().ok_or(Error::IsDirectory)?;
         if how == How::Write {
             bytes.clear();
-            *modified = self.now;
+            (thing.modified, thing.changes) = (self.now, thing.changes + 1);
         }
-        Ok((bytes, modified))
+        Ok(thing)
     }
 
     fn make_directory(&mut self, path: &str) -> Result<(), Error> {
@@ -114,11 +115,12 @@ impl Model {
         below.map(|other| &other[directory.len() + 1..]).filter(|name| !name.contains('/')).collect()
     }
 
-    /// Compares the times of all changes.
-    fn check_times(&self, ends: &Ends<()>) {
+    /// Compares the times and numbers of all changes.
+    fn check_changes(&self, ends: &Ends<()>) {
         assert_eq!(ends.tree.status("/").unwrap().modified, self.root, "the root");
         for (path, thing) in &self.things {
-            assert_eq!(ends.tree.status(path).unwrap().modified, thing.modified, "{path}");
+            let status = ends.tree.status(path).unwrap();
+            assert_eq!((status.modified, status.changes), (thing.modified, thing.changes), "{path}");
         }
     }
 }
@@ -166,9 +168,9 @@ fn change(
     let now = model.now;
     let theirs = model.open(path, how);
     assert_eq!(ours.as_ref().err(), theirs.as_ref().err(), "{path}");
-    if let (Ok(end), Ok((file, modified))) = (ours, theirs) {
-        if change(ends, end, file) {
-            *modified = now;
+    if let (Ok(end), Ok(thing)) = (ours, theirs) {
+        if change(ends, end, thing.bytes.as_mut().unwrap()) {
+            (thing.modified, thing.changes) = (now, thing.changes + 1);
         }
         ends.close(end, |()| ()).unwrap();
     }
@@ -231,7 +233,7 @@ proptest! {
             model.now = 16 * (u64::from(seed) + 1);
             run(&mut ends, &mut model, step, seed);
             ends.check_invariants();
-            model.check_times(&ends);
+            model.check_changes(&ends);
         }
         for (path, thing) in &model.things {
             match &thing.bytes {
@@ -240,6 +242,6 @@ proptest! {
             }
         }
         // Reading it all has changed nothing.
-        model.check_times(&ends);
+        model.check_changes(&ends);
     }
 }
