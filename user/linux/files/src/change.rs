@@ -141,9 +141,7 @@ impl Tree {
             return Err(Errno::ENOTEMPTY);
         }
         self.leave(place.parent, &place.name);
-        // Its own entry `.`.
-        self.node_mut(node).links -= 1;
-        self.end_if_unused(memory, node);
+        self.end_directory(memory, node);
         Ok(())
     }
 

@@ -23,8 +23,10 @@ const FIRST: u64 = 2;
 /// others add and remove meanwhile.
 #[derive(Debug)]
 pub struct Directory {
-    /// The directory in which this one has its entry; itself for the root and for one that was removed.
+    /// The directory in which this one has its entry, or had it before it was removed; itself for the root.
     pub(crate) parent: NodeId,
+    /// Set if this one was removed while somebody used it. It is a user of its parent then: `..` leads there still.
+    pub(crate) keeps_parent: bool,
     /// Positions and nodes by names.
     names: BTreeMap<Box<[u8]>, (u64, NodeId)>,
     /// Names by positions.
@@ -35,10 +37,10 @@ pub struct Directory {
 
 impl Directory {
     pub(crate) const fn new(parent: NodeId) -> Directory {
-        Directory { parent, names: BTreeMap::new(), positions: BTreeMap::new(), next: FIRST }
+        Directory { parent, keeps_parent: false, names: BTreeMap::new(), positions: BTreeMap::new(), next: FIRST }
     }
 
-    /// Returns the directory in which this one has its entry; itself for the root and for one that was removed.
+    /// Returns the directory in which this one has its entry, or had it before it was removed; itself for the root.
     pub const fn parent(&self) -> NodeId {
         self.parent
     }

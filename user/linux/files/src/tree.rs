@@ -160,17 +160,38 @@ impl Tree {
 
     /// Ends a node without entries and users.
     pub(crate) fn end_if_unused<H: Hardware>(&mut self, memory: &mut Memory<H>, id: NodeId) {
-        let node = self.node(id);
-        if node.links != 0 || node.users != 0 {
-            return;
+        let mut next = Some(id);
+        while let Some(id) = next.take() {
+            let node = self.node(id);
+            if node.links != 0 || node.users != 0 {
+                return;
+            }
+            if let Kind::Regular(object) = node.kind {
+                memory.objects.release(&mut memory.pool, object);
+            }
+            let ended = self.nodes.remove(id.0 as usize);
+            if let Some(all) = &mut self.ended {
+                all.push(id);
+            }
+            if let Kind::Directory(Directory { parent, keeps_parent: true, .. }) = ended.kind {
+                self.node_mut(parent).users -= 1;
+                next = Some(parent);
+            }
         }
-        if let Kind::Regular(object) = node.kind {
-            memory.objects.release(&mut memory.pool, object);
+    }
+
+    /// Ends a directory that has no entry any more, unless somebody uses it.
+    pub(crate) fn end_directory<H: Hardware>(&mut self, memory: &mut Memory<H>, id: NodeId) {
+        let node = self.node_mut(id);
+        // Its own entry `.`.
+        node.links -= 1;
+        let is_used = node.users > 0;
+        if let Some(directory) = node.directory_mut().filter(|_| is_used) {
+            directory.keeps_parent = true;
+            let parent = directory.parent;
+            self.share(parent);
         }
-        self.nodes.remove(id.0 as usize);
-        if let Some(ended) = &mut self.ended {
-            ended.push(id);
-        }
+        self.end_if_unused(memory, id);
     }
 
     /// Says whether it is to be remembered which nodes end.
