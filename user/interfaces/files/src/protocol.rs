@@ -132,8 +132,8 @@ pub struct Status {
     /// archive never do. A directory changes when it is made, and when an entry of it is made, removed, or renamed:
     /// within it, into it or out of it.
     pub modified: u64,
-    /// Number of changes of a file since it was made, as above, by which two of its contents can be told apart: each
-    /// request that changes it counts once. 0 for directories.
+    /// Number of requests that have changed a file, as above, since it was made: while this number is the same, so are
+    /// the file's contents. 0 for directories.
     pub changes: u64,
 }
 

@@ -65,7 +65,7 @@ impl Tree {
     }
 
     /// Adds an entry for a node.
-    fn enter(&mut self, parent: NodeId, name: &[u8], node: NodeId) {
+    pub(crate) fn enter(&mut self, parent: NodeId, name: &[u8], node: NodeId) {
         if let Some(directory) = self.node_mut(parent).directory_mut() {
             directory.insert(name, node);
         }
@@ -73,6 +73,9 @@ impl Tree {
         let child = self.node_mut(node);
         child.links += 1;
         child.attributes.changed = now;
+        if let Some(mirror) = &mut child.mirror {
+            mirror.place = (parent, name.into());
+        }
         if let Some(directory) = child.directory_mut() {
             directory.parent = parent;
             self.node_mut(parent).links += 1;
@@ -81,7 +84,7 @@ impl Tree {
     }
 
     /// Removes an entry. Its node may end up without any.
-    fn leave(&mut self, parent: NodeId, name: &[u8]) -> Option<NodeId> {
+    pub(crate) fn leave(&mut self, parent: NodeId, name: &[u8]) -> Option<NodeId> {
         let node = self.node_mut(parent).directory_mut()?.remove(name)?;
         let now = self.now;
         let child = self.node_mut(node);

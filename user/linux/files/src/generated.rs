@@ -71,6 +71,14 @@ pub trait Generated {
     /// `ENOENT` if that does not exist any more.
     fn target(&self, link: NodeId) -> Result<Target, Errno>;
 
+    /// Compares an entry of a directory that is a [mirror](crate::Mirror) with its original.
+    ///
+    /// # Errors
+    /// Any, if that has not been done yet: the path is to be walked again later.
+    fn compare(&self, _directory: NodeId, _name: &[u8]) -> Result<(), Errno> {
+        Ok(())
+    }
+
     /// Returns the caller's credentials; nothing if it may search every directory.
     fn searcher(&self) -> Option<Credentials<'_>> {
         None
@@ -110,7 +118,7 @@ const fn node(class: Class) -> Node {
     let never = Time { seconds: 0, nanoseconds: 0 };
     let permissions = if matches!(class, Class::Directory) { 0o555 } else { 0o444 };
     let attributes = Attributes { permissions, user: 0, group: 0, accessed: never, modified: never, changed: never };
-    Node { inode: 0, kind: Kind::Generated(class), attributes, links: 1, users: 1 }
+    Node { inode: 0, kind: Kind::Generated(class), attributes, mirror: None, links: 1, users: 1 }
 }
 
 static DIRECTORY: Node = node(Class::Directory);

@@ -7,6 +7,7 @@ use tench_linux_memory::ObjectId;
 
 use crate::directory::Directory;
 use crate::generated::Class;
+use crate::mirror::Mirror;
 use crate::pipe::Pipe;
 
 /// Name of a node.
@@ -95,6 +96,8 @@ pub struct Node {
     pub kind: Kind,
     /// Records beside that.
     pub attributes: Attributes,
+    /// Facts about the original that the node shows, if it is in a mount.
+    pub mirror: Option<Box<Mirror>>,
     /// Number of entries in directories. A directory counts its own entry `.` and its children's `..` too.
     pub(crate) links: u32,
     /// Number of open descriptions, working directories and others that keep the node without an entry.

@@ -242,7 +242,8 @@ impl Tree {
         name: &[u8],
         is_last: bool,
     ) -> Result<Option<NodeId>, Errno> {
-        let directory = match &self.node(here).kind {
+        let node = self.node(here);
+        let directory = match &node.kind {
             Kind::Directory(directory) => Some(directory),
             Kind::Generated(Class::Directory) => None,
             _ => return Err(Errno::ENOTDIR),
@@ -259,7 +260,12 @@ impl Tree {
             (b"..", _) if here == root => Some(root),
             (b"..", Some(directory)) => Some(directory.parent),
             (b"..", None) => Some(generated.parent(here)),
-            (_, Some(directory)) => directory.get(name),
+            (_, Some(directory)) => {
+                if node.mirror.is_some() && name.len() <= MAX_NAME {
+                    generated.compare(here, name)?;
+                }
+                directory.get(name)
+            }
             (_, None) => generated.get(here, name)?,
         })
     }

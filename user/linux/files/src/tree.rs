@@ -108,7 +108,8 @@ impl Tree {
         let (accessed, modified, changed) = (self.now, self.now, self.now);
         let attributes = Attributes { permissions, user: 0, group: 0, accessed, modified, changed };
         self.last_inode += 1;
-        NodeId(self.nodes.insert(Node { inode: self.last_inode, kind, attributes, links: 0, users: 0 }) as u64)
+        let node = Node { inode: self.last_inode, kind, attributes, mirror: None, links: 0, users: 0 };
+        NodeId(self.nodes.insert(node) as u64)
     }
 
     /// Makes a pipe without a name, with one user.

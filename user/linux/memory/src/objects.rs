@@ -99,6 +99,11 @@ impl Object {
         last.checked_sub(offset).filter(|room| *room > 0).ok_or(Errno::EPERM)
     }
 
+    /// Returns the number of areas, files and others that use the object.
+    pub const fn users(&self) -> u32 {
+        self.users
+    }
+
     /// Returns the name of a file without a path.
     pub fn name(&self) -> Option<&[u8]> {
         self.name.as_deref()

@@ -113,7 +113,7 @@ impl<M: Machine> Caller<'_, M> {
     }
 
     #[inline(always)]
-    fn call_untraced(&mut self, number: u64, arguments: &[u64; 6]) -> Outcome {
+    pub(crate) fn call_untraced(&mut self, number: u64, arguments: &[u64; 6]) -> Outcome {
         let Some(call) = usize::try_from(number).ok().and_then(Sysno::new) else {
             return Err(Errno::ENOSYS).into();
         };
@@ -137,7 +137,7 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Notes which call waits, or that the one that has waited is over.
     #[cold]
-    fn note_wait(&mut self, number: u64, arguments: &[u64; 6], outcome: &Outcome) {
+    pub(crate) fn note_wait(&mut self, number: u64, arguments: &[u64; 6], outcome: &Outcome) {
         let thread = self.process.thread_mut();
         if let (Outcome::Wait, Some(waiting)) = (outcome, &mut thread.waiting) {
             (waiting.number, waiting.arguments) = (number, *arguments);
@@ -167,11 +167,20 @@ impl<M: Machine> Caller<'_, M> {
         let outcome = match self.filter(number, arguments) {
             Some(outcome) => outcome,
             None if self.system.traces => self.call_traced(number, arguments),
-            None => self.call_untraced(number, arguments),
+            None => self.call_unfiltered(number, arguments),
         };
         let thread = self.process.thread();
         // The registers of one that sends its calls are out of reach.
         if thread.tracing.is_some() && !thread.sends { Outcome::Traced(Box::new(outcome)) } else { outcome }
+    }
+
+    /// Makes a call that may have to do with mounts.
+    fn call_unfiltered(&mut self, number: u64, arguments: &[u64; 6]) -> Outcome {
+        if self.system.mounts.is_empty() {
+            self.call_untraced(number, arguments)
+        } else {
+            self.call_with_mounts(number, arguments)
+        }
     }
 
     /// Makes a call, and reports it when it is over.
@@ -181,7 +190,7 @@ impl<M: Machine> Caller<'_, M> {
             let trace = Trace::begin(number, *arguments, &traced(self.system, self.process));
             self.process.thread_mut().trace = Some(trace);
         }
-        let outcome = self.call_untraced(number, arguments);
+        let outcome = self.call_unfiltered(number, arguments);
         match &outcome {
             Outcome::Wait | Outcome::Stop | Outcome::Traced(_) => {}
             Outcome::Return(result) => self.end_trace(Some(*result)),
@@ -222,12 +231,16 @@ impl<M: Machine> Caller<'_, M> {
 
     /// Returns what generated directories contain.
     pub(crate) const fn view(&self) -> View<'_, M> {
-        self.viewer().with(&self.system.descriptions)
+        self.viewer().with(&self.system.descriptions, &self.system.mounts)
     }
 
     /// Lets the call wait until something happens, at the longest until a time: it is made again then. Returns what the
     /// call is to return. What it has done so far stays known.
     pub(crate) fn wait(&mut self, keys: &[Key], deadline: Option<Duration>, interruption: Interruption) -> Errno {
+        if !self.system.mounts.is_empty() {
+            // Whatever it could not learn of a file server does not matter, if it waits for something else.
+            let _ = self.system.mounts.take_wanted();
+        }
         let thread = self.process.thread_mut();
         let (id, place) = (thread.id, &mut thread.waiting);
         let before = place.take();

@@ -28,6 +28,7 @@ use tench_linux_memory::{Access, Denied};
 use crate::caller::{Caller, Outcome};
 use crate::descriptors::Descriptors;
 use crate::exec::Image;
+use crate::mounts::errand::Finding;
 use crate::process::{Process, Status};
 use crate::processes::Processes;
 use crate::signals::{Cause, Info, number};
@@ -143,8 +144,8 @@ impl<M: Machine> Instance<M> {
         self.settle();
     }
 
-    /// As [`fault`](Self::fault), without what follows from it. Returns whether there was no page for the access, and a
-    /// process has ended for it.
+    /// As [`fault`](Self::fault), without what follows from it. Returns whether there was no page for the access, and
+    /// there may be one now.
     fn has_to_try_again(&mut self, thread: u32, fault: Fault) -> bool {
         let Some(mut process) = self.processes.take_thread(thread) else { return false };
         if process.thread().sends {
@@ -196,6 +197,12 @@ impl<M: Machine> Instance<M> {
         for signal in self.system.terminals.console.discipline.take_signals() {
             self.signal_foreground(signal.number());
         }
+        self.settle();
+    }
+
+    /// Takes the finding of an errand.
+    pub fn take_finding(&mut self, number: u64, finding: Result<Finding, Errno>) {
+        self.system.take_finding(number, finding);
         self.settle();
     }
 

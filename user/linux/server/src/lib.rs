@@ -26,6 +26,7 @@ pub mod ipc;
 pub mod limits;
 pub mod locks;
 pub mod log;
+pub mod mounts;
 mod notices;
 pub mod operations;
 pub mod options;

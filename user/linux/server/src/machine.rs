@@ -16,6 +16,7 @@ use tench::sys::{Cap, CapAddress, Endpoint, MapFlags, Mapping, PageTable, Reply}
 use tench::time::Instant;
 use tench::{io, process, time};
 use tench_linux::Machine;
+use tench_linux::mounts::errand::{self, Errand, Finding};
 use tench_linux::thread::{Entrance, FloatRegisters, Registers, Rest};
 use tench_linux_files::Errno;
 use tench_linux_memory::{Hardware, Page, Place, Rights};
@@ -25,6 +26,7 @@ use crate::clock::Clock;
 use crate::outside::{Event, Outside};
 use crate::threads::{Answer, Thread, Threads, Way};
 use crate::timer::{self, Timer};
+use crate::worker::{self, Server, Worker};
 
 /// Number of frames of which a table can map pages.
 const MAX_BANKS: usize = MAX_SCATTERED;
@@ -50,6 +52,8 @@ pub struct Kernel {
     outside: Outside,
     /// The time for which it waits.
     pub timer: Timer,
+    /// Does errands at file servers.
+    worker: Worker,
     clock: Clock,
     /// Time from the beginning of 1970 to the machine's start; zero if nobody knows the date.
     start: Duration,
@@ -127,8 +131,8 @@ impl Kernel {
         let random = ChaCha8Rng::from_seed(seed());
         let start = time::wall_clock_at_start().unwrap_or_default();
         let (threads, outside) = (Threads::new()?, Outside::new()?);
-        let timer = Timer::new(outside.arrived());
-        Ok(Kernel { banks: Vec::new(), random, threads, outside, timer, clock: Clock::new(), start, kept: 0 })
+        let (timer, worker) = (Timer::new(outside.arrived()), Worker::new(outside.arrived()));
+        Ok(Kernel { banks: Vec::new(), random, threads, outside, timer, worker, clock: Clock::new(), start, kept: 0 })
     }
 
     /// Returns the endpoint at which calls and faults come.
@@ -152,6 +156,11 @@ impl Kernel {
             self.timer.pass();
         }
         self.outside.take_event(bits)
+    }
+
+    /// Takes the findings of errands that have come.
+    pub fn take_findings(&mut self, bits: u64) -> Vec<(u64, Result<Finding, Errno>)> {
+        if bits & worker::BIT == 0 { Vec::new() } else { self.worker.take_findings() }
     }
 
     /// Returns the bank of a page.
@@ -438,6 +447,18 @@ impl Machine for Kernel {
 
     fn keep_room(&mut self, bytes: usize) {
         self.kept = bytes;
+    }
+
+    fn begin_errands(&mut self) -> Result<(), Errno> {
+        self.worker.start().map_err(no_memory)
+    }
+
+    fn send_errand(&mut self, number: u64, errand: Errand) {
+        self.worker.send(number, errand);
+    }
+
+    fn run_errand(&mut self, errand: Errand) -> Result<Finding, Errno> {
+        errand::run(&mut Server, errand)
     }
 
     fn random(&mut self, into: &mut [u8]) {

@@ -11,6 +11,7 @@ mod segment;
 mod serve;
 mod threads;
 mod timer;
+mod worker;
 
 use alloc::format;
 use alloc::string::String;
@@ -48,6 +49,9 @@ fn main() -> Result<(), String> {
             let error = bad.error.name().unwrap_or("an unknown error");
             format!("the files of ./tench run --linux: {}: {error}", String::from_utf8_lossy(&bad.path))
         })?;
+    }
+    for mount in options.mounts {
+        system.mount(mount)?;
     }
     let path = find(&mut system, &options.program)?;
     let name = String::from_utf8_lossy(&path).into_owned();
@@ -95,6 +99,9 @@ fn explanation(fault: Option<Fault>) -> String {
 /// Returns the path of the program with a name, among the files of Linux programs. It is copied there from Tench's
 /// files if it is only among those.
 fn find(system: &mut System<Kernel>, name: &str) -> Result<Vec<u8>, String> {
+    if name.contains('/') {
+        system.bring(&from_root(name.as_bytes())).map_err(|error| problem(name, error))?;
+    }
     if let Some(path) = system.find_program(name.as_bytes()) {
         return Ok(path);
     }

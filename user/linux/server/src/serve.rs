@@ -33,12 +33,16 @@ pub fn run(instance: &mut Instance<Kernel>) -> Result<(), String> {
         };
         match result {
             Ok(()) if received.is_notification() => {
-                let event = instance.system.memory.hardware.take_event(received.badge());
+                let kernel = &mut instance.system.memory.hardware;
+                let (event, findings) = (kernel.take_event(received.badge()), kernel.take_findings(received.badge()));
                 if event.is_interrupt {
                     instance.interrupt();
                 }
                 if let Some(bytes) = event.input {
                     instance.input(&bytes);
+                }
+                for (number, finding) in findings {
+                    instance.take_finding(number, finding);
                 }
             }
             Ok(()) => serve(instance, &received),

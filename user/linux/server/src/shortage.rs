@@ -1,5 +1,6 @@
 //! Shortage of memory. Calls that would make something fail with `ENOMEM` then; if that is not enough, or if a process
-//! touches memory that it has and no page is left, the process with the most pages ends.
+//! touches memory that it has and no page is left, the process with the most pages ends. Before one ends because of
+//! pages, copies of what is in mounts are forgotten.
 //!
 //! The personality's own memory has a [reserve](tench_linux_memory::RESERVE), from which calls take what is small.
 //! Every so often it is checked that the reserve is there; as long as it is not, each call is checked. Whatever is not
@@ -182,7 +183,8 @@ impl<M: Machine> Caller<'_, M> {
             return Ok(());
         }
         // A call that has waited goes on: it knows itself what it has begun.
-        if makes_something(call) && self.waiting().is_none() { Err(Errno::ENOMEM) } else { Ok(()) }
+        let has_begun = self.waiting().is_some() || self.system.mounts.has_acted(self.process.thread().id);
+        if makes_something(call) && !has_begun { Err(Errno::ENOMEM) } else { Ok(()) }
     }
 
     /// Counts a fault of which its thread learns by a signal as if it were a call: the signal takes memory, too, and
@@ -217,9 +219,14 @@ impl<M: Machine> Caller<'_, M> {
 }
 
 impl<M: Machine> Instance<M> {
-    /// Ends the process that is worth the most, since there is no page for one whose fault is being served. Returns
-    /// whether it was another one, whose pages are free now.
+    /// Makes pages free, since there is none for a process whose fault is being served: forgets copies of files in
+    /// mounts, or ends the process that is worth the most. Returns whether there may be pages now: not if it was this
+    /// process.
     pub(crate) fn end_for(&mut self, mut process: Box<Process<M>>) -> bool {
+        if self.system.tree.forget_contents(&mut self.system.memory) {
+            self.processes.put(process);
+            return true;
+        }
         let own = process.id;
         match self.system.victim(&process, &self.processes) {
             Some(id) if id != own => {

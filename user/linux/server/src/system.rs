@@ -20,6 +20,8 @@ use crate::instance::FIRST;
 use crate::ipc::Ipc;
 use crate::locks::FileLocks;
 use crate::log::Log;
+use crate::mounts::Mounts;
+use crate::mounts::errand::{Errand, Finding};
 use crate::notices::Notices;
 use crate::owners::Owners;
 use crate::process::{Process, SignalTimer, TimerNames};
@@ -72,6 +74,21 @@ pub trait Machine: Threads {
     /// [that](tench_linux_memory::Hardware::can_allocate) is asked first.
     fn keep_room(&mut self, bytes: usize);
 
+    /// Makes ready for errands.
+    ///
+    /// # Errors
+    /// `ENOMEM`
+    fn begin_errands(&mut self) -> Result<(), Errno>;
+
+    /// Lets an errand be done while others are served. The finding is reported to the instance, with this number.
+    fn send_errand(&mut self, number: u64, errand: Errand);
+
+    /// Does an errand at once.
+    ///
+    /// # Errors
+    /// Those of the file server.
+    fn run_errand(&mut self, errand: Errand) -> Result<Finding, Errno>;
+
     /// Fills memory with random bytes.
     fn random(&mut self, into: &mut [u8]);
 
@@ -118,6 +135,8 @@ pub struct System<M: Machine> {
     pub(crate) timers: TimerNames,
     /// Sockets. Files that are sent are on their way as open files.
     pub sockets: Sockets<DescriptionId>,
+    /// Mounts of Tench's files.
+    pub mounts: Mounts,
     /// Watches of files.
     pub watches: Watches<NodeId>,
     /// Requests for signals about directories.
@@ -179,6 +198,7 @@ impl<M: Machine> System<M> {
             locks: FileLocks::default(),
             timers: TimerNames::default(),
             sockets: Sockets::new(Limits::default()),
+            mounts: Mounts::default(),
             watches: Watches::new(),
             notices: Notices::default(),
             queues: Queues::default(),
@@ -562,6 +582,7 @@ impl<M: Machine> System<M> {
         self.futexes.remove(thread);
         self.locks.end_wait(thread);
         self.ipc.end_wait(thread);
+        self.end_inquiry(thread);
         self.terminals.end_reads(thread, &waiting.keys);
         if let Some((description, _)) = waiting.opening {
             self.close(description);

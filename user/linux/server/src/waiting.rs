@@ -60,6 +60,8 @@ pub enum Key {
     Operations(u64),
     /// The log has a new line.
     Log,
+    /// The finding of the errand with this number is there.
+    Errand(u64),
 }
 
 /// How a signal ends a wait.
@@ -101,6 +103,13 @@ pub struct Waiting {
     pub opening: Option<(DescriptionId, u32)>,
 }
 
+impl Waiting {
+    /// Returns whether the call waits for an errand.
+    pub fn is_for_errand(&self) -> bool {
+        matches!(self.keys[..], [Key::Errand(_)])
+    }
+}
+
 /// Why something happens by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alarm {
@@ -127,9 +136,11 @@ enum Waiter {
     File(DescriptionId),
 }
 
-/// No thread has this number. Among those whose calls are to be made again, it stands for all files that have a signal
-/// to send, and for terminals that have hung up, so that nobody has to ask whether there are any.
-const FILES: u32 = 0;
+/// No thread has this number.
+pub const NO_THREAD: u32 = 0;
+/// Among those whose calls are to be made again, this stands for all files that have a signal to send, and for
+/// terminals that have hung up, so that nobody has to ask whether there are any.
+const FILES: u32 = NO_THREAD;
 
 /// Name of an entry of an `epoll`: the number of the `epoll`, and the entry's in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

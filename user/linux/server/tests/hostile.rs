@@ -33,7 +33,7 @@ const ADDRESSES: [u64; 12] =
     [0, 1, 8, 0x20_0000, 0x20_1000, 0x20_1ff8, 0x20_5ff9, 0x20_6000, 0x7fff_ffff_e000, 1 << 47, u64::MAX - 7, u64::MAX];
 
 /// Paths that lie in the program's data.
-const PATHS: [(u64, &[u8]); 14] = [
+const PATHS: [(u64, &[u8]); 18] = [
     (0x20_1100, b"/tmp/a\0"),
     (0x20_1110, b"b\0"),
     (0x20_1120, b"/dev/zero\0"),
@@ -48,6 +48,10 @@ const PATHS: [(u64, &[u8]); 14] = [
     (0x20_11c0, b"/proc\0"),
     (0x20_11d0, b"/proc/2/cwd\0"),
     (0x20_11e0, b"status\0"),
+    (0x20_11f0, b"/mnt/a\0"),
+    (0x20_11f7, b"/mnt/d\0"),
+    (0x20_1187, b"/mnt/d/\0"),
+    (0x20_1108, b"/mnt\0"),
 ];
 
 fn argument(random: &mut Random) -> u64 {
@@ -362,6 +366,10 @@ struct Counts {
     most_for_ipc: usize,
     went_on: usize,
     most_attached: u64,
+    /// Errands at the file server.
+    errands: usize,
+    /// Files and directories that were made there.
+    most_outside: u64,
 }
 
 /// Returns how many threads wait for System V's semaphores and messages.
@@ -372,6 +380,7 @@ fn for_ipc(play: &Play) -> usize {
 
 /// Lets somebody run, if all wait. Returns false if that is for ever.
 fn somebody_runs(play: &mut Play, random: &mut Random) -> bool {
+    while play.running().is_empty() && play.do_errand() {}
     if play.running().is_empty()
         && let Some(deadline) = play.instance.deadline()
     {
@@ -409,6 +418,9 @@ fn play(seed: u64, calls: usize, counts: &mut Counts) {
     } else {
         Play::with_terminal(4096, seed.is_multiple_of(2))
     };
+    if seed % 4 < 2 {
+        play.mount("tmp", "/mnt", false);
+    }
     write_paths(&mut play, 1);
     handle_signals(&mut play);
     map_a_file(&mut play);
@@ -447,6 +459,11 @@ fn play(seed: u64, calls: usize, counts: &mut Counts) {
             Some(result) => counts.succeeded += usize::from(result.cast_signed() >= 0),
             None => counts.waited += 1,
         }
+        if random.below(2) == 0 {
+            counts.errands += usize::from(play.do_errand());
+        }
+        let usage = play.instance.system.memory.hardware.files.ends.borrow().usage();
+        counts.most_outside = counts.most_outside.max(usage.nodes);
         counts.most_processes = counts.most_processes.max(play.instance.processes.count());
         let threads = play.instance.processes.iter().map(|process| process.threads.len()).max();
         counts.most_threads = counts.most_threads.max(threads.unwrap_or(0));
@@ -496,6 +513,7 @@ fn random_calls_harm_nobody_else() {
     assert!(counts.calls > 100_000 && counts.succeeded > 10_000 && counts.waited > 1_000, "{counts:?}");
     assert!(counts.got_locks > 20 && counts.most_lockers > 1, "{counts:?}");
     assert!(counts.most_for_ipc > 3 && counts.went_on > 20 && counts.most_attached > 3, "{counts:?}");
+    assert!(counts.errands > 50 && counts.most_outside >= 1, "{counts:?}");
     assert!(counts.most_sent > 10 && counts.received > 20, "{counts:?}");
     assert!(counts.most_processes > 10 && counts.most_threads > 5 && counts.woken > 50, "{counts:?}");
 }

@@ -76,7 +76,7 @@ impl Game {
     }
 
     /// Ends what is left of the game.
-    fn end(self) {
+    fn end(mut self) {
         LEFT.set(None);
         self.play.check();
         if self.play.instance.status().is_none() {

@@ -59,9 +59,11 @@ impl<M: Machine> Caller<'_, M> {
             self.may_create(&found)?;
         }
         self.may_open(&found, flags)?;
+        let flags = self.open_in_mount(&found, flags)?;
         let node = self.system.tree.open_found(&mut self.system.memory, &found, flags, permissions)?;
         if found.node.is_none() {
             self.own_in(found.parent, node);
+            self.adopt(&found, node);
         }
         if self.system.is_watching() {
             self.system.tell_of_opening(&found, node, flags);

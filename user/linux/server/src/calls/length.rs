@@ -6,6 +6,7 @@ use tench_linux_memory::PAGE_SIZE;
 
 use crate::Machine;
 use crate::caller::{Caller, Result};
+use crate::mounts::Changed;
 
 impl<M: Machine> Caller<'_, M> {
     /// Changes the length of an open file.
@@ -30,12 +31,17 @@ impl<M: Machine> Caller<'_, M> {
         }
         if matches!(self.system.tree.node(node).kind, Kind::Regular(_)) {
             self.may_access(node, permission::WRITE)?;
+            self.may_write_in_mount(node)?;
         }
         self.set_length(node, length)
     }
 
     /// Changes the length of a file.
     pub(crate) fn set_length(&mut self, node: NodeId, length: u64) -> Result {
+        self.change_length(node, length, Changed::Length(length))
+    }
+
+    fn change_length(&mut self, node: NodeId, length: u64, changed: Changed) -> Result {
         let Kind::Regular(object) = self.system.tree.node(node).kind else { return Err(Errno::EINVAL) };
         let memory = &mut self.system.memory;
         let (present, seals) = (memory.objects.get(object).length(), memory.objects.get(object).seals());
@@ -54,8 +60,7 @@ impl<M: Machine> Caller<'_, M> {
         }
         memory.objects.set_length(&mut memory.pool, &mut memory.hardware, object, length);
         self.distrust(node);
-        self.system.update_time();
-        self.system.tree.touch(node);
+        self.note_contents(node, object, || changed);
         Ok(0)
     }
 
@@ -94,7 +99,7 @@ impl<M: Machine> Caller<'_, M> {
             return self.clear(node, offset..end.min(present));
         }
         if mode == 0 && end > present {
-            return self.set_length(node, end);
+            return self.change_length(node, end, Changed::Least(end));
         }
         Ok(0)
     }
@@ -103,9 +108,9 @@ impl<M: Machine> Caller<'_, M> {
     fn clear(&mut self, node: NodeId, part: core::ops::Range<u64>) -> Result {
         let Kind::Regular(object) = self.system.tree.node(node).kind else { return Err(Errno::EINVAL) };
         let memory = &mut self.system.memory;
-        memory.objects.clear(&mut memory.pool, &mut memory.hardware, object, part)?;
-        self.system.update_time();
-        self.system.tree.touch(node);
+        let part = part.start..part.end.max(part.start);
+        memory.objects.clear(&mut memory.pool, &mut memory.hardware, object, part.clone())?;
+        self.note_contents(node, object, || Changed::Bytes(part));
         Ok(0)
     }
 }

@@ -119,7 +119,13 @@ impl<M: Machine> Caller<'_, M> {
         }
         match self.system.tree.node(node).kind {
             Kind::Regular(object) => {
-                if shared && writes {
+                if shared && writes && self.system.tree.node(node).mirror.is_some() {
+                    // What is written to memory would not come to the file server.
+                    if rights.contains(Rights::WRITE) {
+                        return Err(Errno::ENODEV);
+                    }
+                    allowed.remove(Rights::WRITE);
+                } else if shared && writes {
                     self.check_seals_to_map(object, rights, allowed)?;
                 }
                 Ok((Backing::Object(object, offset), shared))

@@ -442,9 +442,8 @@ impl<M: Machine> Caller<'_, M> {
             match written {
                 Ok(()) => index += 1,
                 Err(WAITS) => {
-                    if let Some(waiting) = self.waiting_mut() {
-                        waiting.messages = index;
-                    }
+                    // It may have to ask about an address in a mount, and not wait yet.
+                    self.process.thread_mut().waiting.get_or_insert_default().messages = index;
                     return Err(WAITS);
                 }
                 Err(_) if index > 0 => return Ok(index),

@@ -26,6 +26,7 @@ mod log;
 mod memory;
 mod messages;
 mod modes;
+mod mounts;
 mod operations;
 mod owners;
 mod pairs;

@@ -211,6 +211,10 @@ impl<M: Machine> Caller<'_, M> {
         let open_file = self.system.descriptions.get(description);
         let (node, is_path) = (open_file.node, open_file.is_path());
         let may = if writes { open_file.writes() } else { open_file.reads() };
+        if self.system.tree.mirror_of(node).is_some() {
+            // The operation would have to wait for the file server.
+            return Err(Errno::EINVAL);
+        }
         let (place, length) = (operation.word(iocb::BUFFER), operation.word(iocb::LENGTH));
         let offset = operation.word(iocb::OFFSET);
         if !is_path {

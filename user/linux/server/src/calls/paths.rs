@@ -60,9 +60,13 @@ impl<M: Machine> Caller<'_, M> {
         if is_device && is_new && !self.identity().has(capability::MKNOD) {
             return Err(Errno::EPERM);
         }
+        if self.make_in_mount(place, &new)? {
+            return Ok(0);
+        }
         let permissions = mode as u32 & 0o7777 & !self.process.mask;
         let node = self.system.tree.make(&mut self.system.memory, place, new, permissions)?;
         self.own_in(place.parent, node);
+        self.adopt(place, node);
         Ok(0)
     }
 
@@ -97,6 +101,9 @@ impl<M: Machine> Caller<'_, M> {
         let place = self.place(directory, path)?;
         self.may_remove(&place, flags & at::REMOVEDIR != 0)?;
         self.may_leave(&place)?;
+        if self.remove_in_mount(&place, flags & at::REMOVEDIR != 0)? {
+            return Ok(0);
+        }
         if flags & at::REMOVEDIR != 0 {
             self.system.tree.remove_directory(&mut self.system.memory, &place)?;
         } else {
@@ -119,6 +126,7 @@ impl<M: Machine> Caller<'_, M> {
         // Permissions of links mean nothing, and show as all of them.
         self.may_enter(&place, false)?;
         let new = NewNode::Link(&target);
+        self.make_in_mount(&place, &new)?;
         let node = self.system.tree.make(&mut self.system.memory, &place, new, 0o777)?;
         self.own_in(place.parent, node);
         Ok(0)
@@ -142,6 +150,7 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EXDEV);
         }
         self.may_add_name(node, &place)?;
+        self.link_in_mount(node, &place)?;
         self.system.tree.link(node, &place).map(|()| 0)
     }
 
@@ -166,6 +175,9 @@ impl<M: Machine> Caller<'_, M> {
         let (old, new) = (self.place(old_at, old)?, self.place(new_at, new)?);
         self.may_rename(&old, &new)?;
         self.may_move(&old, &new, how)?;
+        if self.rename_in_mount(&old, &new, how)? {
+            return Ok(0);
+        }
         self.system.tree.rename(&mut self.system.memory, &old, &new, how)?;
         if self.system.is_watching() {
             self.system.tell_of_renaming(&old, &new, how == Rename::Exchange);
@@ -210,6 +222,7 @@ impl<M: Machine> Caller<'_, M> {
         let result = self.find(directory, path, Last::Follow).and_then(|node| {
             if wanted & permission::WRITE != 0 {
                 self.may_open_generated(node, open::WRONLY)?;
+                self.may_write_in_mount(node)?;
             }
             if wanted == 0 { Ok(()) } else { self.may_access(node, wanted) }
         });

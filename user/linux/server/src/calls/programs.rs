@@ -171,12 +171,14 @@ impl<M: Machine> System<M> {
 
     /// Returns the file that a call names, and its path.
     fn find_named(&self, viewer: Viewer<'_, M>, named: Named<'_>) -> Result<(NodeId, Vec<u8>)> {
+        let view = viewer.with(&self.descriptions, &self.mounts);
         if named.path.is_empty() {
+            view.check_contents(&self.tree, named.from)?;
             return Ok((named.from, self.name_of(named.from, named.place)));
         }
-        let view = viewer.with(&self.descriptions);
         let found = self.tree.walk_with(&view, (viewer.root(), named.from), named.path, named.last)?;
         let node = self.tree.existing(&found)?;
+        view.check_contents(&self.tree, node)?;
         Ok((node, self.path_to(&found, node, named.shown)))
     }
 
@@ -207,10 +209,12 @@ impl<M: Machine> System<M> {
     ) -> Result<Image<M>> {
         let own = viewer.own.map_or(&Identity::SUPER_USER, |own| &own.thread().identity);
         let places = (viewer.root(), directory);
-        let System { memory, tree, descriptions, .. } = self;
-        let view = viewer.with(descriptions);
+        let System { memory, tree, descriptions, mounts, .. } = self;
+        let view = viewer.with(descriptions, mounts);
         Image::load(memory, object, start, |path| {
-            let node = tree.node(tree.find_with(&view, places, path, Last::Follow)?);
+            let node = tree.find_with(&view, places, path, Last::Follow)?;
+            view.check_contents(tree, node)?;
+            let node = tree.node(node);
             let may = || own.for_files().may(&node.attributes, false, permission::EXECUTE);
             match node.kind {
                 Kind::Regular(object) if may() => Ok(object),

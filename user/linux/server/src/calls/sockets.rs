@@ -171,6 +171,7 @@ impl<M: Machine> Caller<'_, M> {
         if socket.node.is_some() {
             return Err(Errno::EINVAL);
         }
+        self.make_in_mount(&place, &NewNode::Socket)?;
         self.system.update_time();
         let permissions = 0o777 & !self.process.mask;
         let node = self.system.tree.make(&mut self.system.memory, &place, NewNode::Socket, permissions)?;

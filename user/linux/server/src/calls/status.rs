@@ -60,7 +60,11 @@ impl<M: Machine> Caller<'_, M> {
             _ => 0,
         };
         let mut record = [0; stat::SIZE];
-        let file_system = if self.system.is_of_slaves(id) { SLAVES_DEVICE.into() } else { DEVICE };
+        let file_system = match self.system.device_of(id) {
+            Some(device) => device.into(),
+            None if self.system.is_of_slaves(id) => SLAVES_DEVICE.into(),
+            None => DEVICE,
+        };
         put(&mut record, stat::DEVICE, file_system.to_le_bytes());
         put(&mut record, stat::INODE, self.system.tree.inode(id).to_le_bytes());
         put(&mut record, stat::MODE, self.mode(node).to_le_bytes());
@@ -123,6 +127,8 @@ impl<M: Machine> Caller<'_, M> {
             return Err(Errno::EINVAL);
         }
         let node = self.find_at(directory, path, flags)?;
+        // A path was compared with what the server has; an open file was not.
+        self.look_in_mount(node)?;
         let record = self.status(node);
         self.write(into, &record).map(|()| 0)
     }
@@ -142,15 +148,22 @@ impl<M: Machine> Caller<'_, M> {
 
     fn write_file_system(&mut self, node: NodeId, into: u64) -> Result {
         const TMPFS: u64 = 0x0102_1994;
+        // A file system that a server provides.
+        const FUSE: u64 = 0x6573_5546;
         let (magic, total, free) = match Self::generated_magic(node) {
             Some(magic) => (magic, 0, 0),
             None if self.system.is_of_slaves(node) => (SLAVES_MAGIC, 0, 0),
+            None if self.system.tree.mirror_of(node).is_some() => {
+                let (total, free) = self.usage_of_mount(node)?;
+                (FUSE, total, free)
+            }
             None => {
                 let (total, free) = self.system.count_pages();
                 (TMPFS, total, free)
             }
         };
-        let words = [magic, u64::from(BLOCK), total, free, free, 0, 0, 0, 255, u64::from(BLOCK), 0, 0, 0, 0, 0];
+        let flags = u64::from(self.system.is_read_only(node));
+        let words = [magic, u64::from(BLOCK), total, free, free, 0, 0, 0, 255, u64::from(BLOCK), flags, 0, 0, 0, 0];
         let record: alloc::vec::Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.write(into, &record).map(|()| 0)
     }
@@ -170,6 +183,7 @@ impl<M: Machine> Caller<'_, M> {
     fn set_permissions(&mut self, node: NodeId, mode: u64) -> Result {
         Self::may_change(node)?;
         let permissions = self.permitted_mode(node, mode as u32)?;
+        self.may_set_in_mount(node, |attributes| attributes.permissions == permissions)?;
         self.system.update_time();
         let now = self.system.tree.now;
         let attributes = &mut self.system.tree.node_mut(node).attributes;
@@ -193,6 +207,7 @@ impl<M: Machine> Caller<'_, M> {
     fn set_owner(&mut self, node: NodeId, user: u64, group: u64) -> Result {
         Self::may_change(node)?;
         let new = self.permitted_owner(node, given(user), given(group))?;
+        self.may_set_in_mount(node, |old| old.user == new.user && old.group == new.group)?;
         self.system.update_time();
         let changed = self.system.tree.now;
         self.system.tree.node_mut(node).attributes = Attributes { changed, ..new };
@@ -243,6 +258,9 @@ impl<M: Machine> Caller<'_, M> {
                 return Err(Errno::EPERM);
             }
             self.may_access(node, permission::WRITE)?;
+        }
+        if self.system.tree.mirror_of(node).is_some() {
+            return self.touch_in_mount(node, is_touch);
         }
         let now = self.system.tree.now;
         let [accessed, modified] = [accessed, modified].map(|time| time.map(|time| time.at(now)));

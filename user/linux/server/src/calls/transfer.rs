@@ -11,6 +11,7 @@ use crate::caller::{Caller, Result, WAITS};
 use crate::calls::seals::KEEPING_SEALS;
 use crate::descriptors::DescriptionId;
 use crate::devices;
+use crate::mounts::Changed;
 use crate::{Machine, System};
 
 /// The most that one call transfers.
@@ -273,8 +274,7 @@ impl<M: Machine> Caller<'_, M> {
             open_file.position = start + done;
         }
         self.distrust(node);
-        self.system.update_time();
-        self.system.tree.touch(node);
+        self.note_contents(node, object, || Changed::Bytes(start..start + done));
         Ok(done)
     }
 
@@ -368,8 +368,7 @@ impl<M: Machine> Caller<'_, M> {
                 let from = &from[..most as usize];
                 let count = memory.objects.write(&mut memory.pool, &mut memory.hardware, object, place, from)?;
                 self.distrust(node);
-                self.system.update_time();
-                self.system.tree.touch(node);
+                self.note_contents(node, object, || Changed::Bytes(place..place + count as u64));
                 count
             }
             Kind::Character(device) if devices::is_terminal(device) => return self.write_end(description, from),

@@ -19,6 +19,7 @@ use crate::calls::{DEVICE, HOST, SLAVES_DEVICE, system_name};
 use crate::descriptors::{Contents, DescriptionId};
 use crate::exec::FEATURES;
 use crate::limits::{Limit, Limits, UNLIMITED};
+use crate::mounts::FIRST_DEVICE;
 use crate::process::{Process, trimmed};
 use crate::processes::Processes;
 use crate::spaces::SpaceId;
@@ -88,8 +89,21 @@ const ROOT_MOUNT: u32 = 1;
 const PROC_MOUNT: u32 = 2;
 const SYS_MOUNT: u32 = 3;
 const SLAVES_MOUNT: u32 = 4;
+/// Number of the first mount of a file server. The next ones follow.
+const FIRST_MOUNT: u32 = 5;
 
 impl<M: Machine> Caller<'_, M> {
+    /// Returns all mounted file systems.
+    fn all_mounts(&self) -> Vec<Mount<'_>> {
+        let outside = (0..).zip(&self.system.mounts.all).map(|(index, mounted)| {
+            let options = if mounted.mount.is_read_only { "ro,relatime" } else { "rw,relatime" };
+            let (id, device) = (FIRST_MOUNT + index, FIRST_DEVICE + index);
+            let (kind, path) = ("fuse.tench", &mounted.mount.mount_point[..]);
+            Mount { id, parent: ROOT_MOUNT, device, kind, path, options, own_options: &options[..2] }
+        });
+        MOUNTS.into_iter().chain(outside).collect()
+    }
+
     /// Reads a generated file from an offset on. Who reads on behind what was read last gets the rest of the same
     /// contents; at the beginning and elsewhere, they are made anew.
     ///
@@ -213,8 +227,8 @@ impl<M: Machine> Caller<'_, M> {
                 Ok(name)
             }
             Entry::Limits => Ok(limits(&process.limits)),
-            Entry::Mounts => Ok(mounts(&MOUNTS)),
-            Entry::MountInformation => Ok(mount_information(&MOUNTS)),
+            Entry::Mounts => Ok(mounts(&self.all_mounts())),
+            Entry::MountInformation => Ok(mount_information(&self.all_mounts())),
             Entry::ControlGroup => Ok(b"0::/\n".to_vec()),
             Entry::Score => Ok(b"0\n".to_vec()),
             // Nobody has logged in: no user.

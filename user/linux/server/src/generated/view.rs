@@ -11,6 +11,7 @@ use super::process::{ENTRIES, Entry, index_of};
 use super::{Owner, What};
 use crate::Machine;
 use crate::descriptors::{Description, Descriptions};
+use crate::mounts::{Mounts, Need};
 use crate::process::Process;
 use crate::processes::Processes;
 
@@ -50,6 +51,8 @@ pub(crate) struct View<'a, M: Machine> {
     pub viewer: Viewer<'a, M>,
     /// All open files.
     pub descriptions: &'a Descriptions,
+    /// The mounts.
+    pub mounts: &'a Mounts,
 }
 
 /// An entry of a generated directory.
@@ -79,9 +82,9 @@ impl<'a, M: Machine> Viewer<'a, M> {
         Viewer { own: None, others: None }
     }
 
-    /// Adds the open files.
-    pub const fn with(self, descriptions: &'a Descriptions) -> View<'a, M> {
-        View { viewer: self, descriptions }
+    /// Adds the open files and the mounts.
+    pub const fn with(self, descriptions: &'a Descriptions, mounts: &'a Mounts) -> View<'a, M> {
+        View { viewer: self, descriptions, mounts }
     }
 
     /// Returns a process by its number.
@@ -125,6 +128,15 @@ impl<'a, M: Machine> View<'a, M> {
     pub fn description(&self, owner: Owner, number: u32) -> Option<&'a Description> {
         let descriptor = self.viewer.process(owner)?.descriptors.get(number.into()).ok()?;
         Some(self.descriptions.find(descriptor.description))
+    }
+
+    /// Checks that a file, which somebody wants to run, has the contents of its original.
+    ///
+    /// # Errors
+    /// Those of [`Mounts::need_contents`].
+    pub fn check_contents(&self, tree: &Tree, node: NodeId) -> Result<(), Errno> {
+        let own = self.viewer.own.map(|own| own.thread().id);
+        own.map_or(Ok(()), |thread| self.mounts.need_contents(tree, thread, node))
     }
 
     /// Checks that the caller may inspect a process's memory.
@@ -246,6 +258,16 @@ impl<M: Machine> Generated for View<'_, M> {
 
     fn parent(&self, directory: NodeId) -> NodeId {
         parent(directory).unwrap_or(Tree::ROOT)
+    }
+
+    fn compare(&self, directory: NodeId, name: &[u8]) -> Result<(), Errno> {
+        // Before there are processes, the path of the first one's program was brought up to date.
+        let Some(own) = self.viewer.own else { return Ok(()) };
+        // A server has only names that are text.
+        if core::str::from_utf8(name).is_err() {
+            return Ok(());
+        }
+        self.mounts.need(own.thread().id, Need::Entry(directory, name.into()))
     }
 
     fn searcher(&self) -> Option<Credentials<'_>> {

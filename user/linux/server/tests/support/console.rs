@@ -4,11 +4,13 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use tench_linux::mounts::errand::{self, Errand, Finding};
 use tench_linux::thread::{Entrance, FloatRegisters, Registers, Rest};
 use tench_linux::{Machine, Threads};
 use tench_linux_files::Errno;
 use tench_linux_memory::{Hardware, Page, Place, Rights};
 
+use super::files::Files;
 use super::machine;
 use super::messages::{ABORTED, RESULT_TAG};
 
@@ -41,6 +43,8 @@ pub struct Console {
     pub threads: usize,
     /// Bytes that are kept beside those that can be allocated.
     pub kept: usize,
+    /// The file server outside.
+    pub files: Files,
 }
 
 /// Activity of a thread.
@@ -264,6 +268,15 @@ impl Machine for Console {
     }
     fn keep_room(&mut self, bytes: usize) {
         self.kept = bytes;
+    }
+    fn begin_errands(&mut self) -> Result<(), Errno> {
+        if self.files.is_short { Err(Errno::ENOMEM) } else { Ok(()) }
+    }
+    fn send_errand(&mut self, number: u64, errand: Errand) {
+        self.files.errands.push_back((number, errand));
+    }
+    fn run_errand(&mut self, errand: Errand) -> Result<Finding, Errno> {
+        errand::run(&mut self.files, errand)
     }
     fn random(&mut self, into: &mut [u8]) {
         into.fill(7);

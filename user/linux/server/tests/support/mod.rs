@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports, reason = "each test needs a part of it")]
 
 mod console;
+pub mod files;
 pub mod limited;
 #[path = "../../../memory/tests/machine/mod.rs"]
 mod machine;
@@ -14,13 +15,16 @@ use std::cell::Cell;
 use std::time::Duration;
 
 pub use console::{Console, Doing, START, Thread};
+pub use files::Files;
 pub use messages::{ABORTED, RESULT_TAG};
 
 use tench_linux::descriptors::Descriptor;
+use tench_linux::mounts::Mount;
+use tench_linux::mounts::errand::FileServer;
 use tench_linux::terminals::End;
 use tench_linux::thread::State;
 use tench_linux::{Fault, Instance, Process, System};
-use tench_linux_files::{Kind, Node};
+use tench_linux_files::{Kind, Node, Version};
 use tench_linux_locks::Owner;
 use tench_linux_memory::{Access, Backing};
 
@@ -72,6 +76,7 @@ pub fn system(file: Vec<u8>, pages: usize) -> System<Console> {
         awaits_input: false,
         threads: 0,
         kept: 0,
+        files: Files::default(),
     };
     let mut system = System::new(console).unwrap();
     system.add_file(b"/bin/program", file.leak(), 0o755).unwrap();
@@ -145,6 +150,28 @@ impl Play {
         (self.doing(id)? == Doing::Runs).then(|| self.thread(id).registers.x[0])
     }
 
+    /// Shows a directory of the file server at a place.
+    pub fn mount(&mut self, directory: &str, place: &str, is_read_only: bool) {
+        let (directory, place) = (directory.to_owned(), place.to_owned());
+        self.instance.system.mount(Mount { directory, mount_point: place, is_read_only }).unwrap();
+    }
+
+    /// Lets the file server do its next errand. Returns whether there was one.
+    pub fn do_errand(&mut self) -> bool {
+        let Some((number, finding)) = self.instance.system.memory.hardware.files.do_errand() else { return false };
+        self.instance.take_finding(number, finding);
+        true
+    }
+
+    /// Makes a call, for which the file server does what it has to. Returns its result.
+    pub fn call_outside(&mut self, id: u32, number: u64, arguments: [u64; 6]) -> i64 {
+        let result = self.call(id, number, arguments);
+        while self.do_errand() {}
+        let thread = self.thread(id);
+        assert_eq!(thread.doing, Doing::Runs, "the call is over");
+        result.unwrap_or(thread.registers.x[0]).cast_signed()
+    }
+
     /// Touches memory as a process that runs. Returns whether it may; a process that may not gets a signal.
     pub fn touch(&mut self, id: u32, address: u64, access: Access) -> bool {
         let space = self.process_of(id).unwrap().space;
@@ -201,7 +228,8 @@ impl Play {
     }
 
     /// Checks all invariants.
-    pub fn check(&self) {
+    pub fn check(&mut self) {
+        self.check_mirrors();
         let system = &self.instance.system;
         let spaces = || system.spaces.iter().map(|used| &used.space);
         system.memory.check(spaces().flat_map(|space| space.pages())).unwrap();
@@ -213,6 +241,27 @@ impl Play {
         self.check_threads();
         self.check_ipc();
         self.check_terminals();
+    }
+
+    /// Checks that files have the contents of their originals, if they say so and nothing is under way.
+    fn check_mirrors(&mut self) {
+        let System { memory, mounts, .. } = &self.instance.system;
+        if mounts.inquiries() > 0 || !memory.hardware.files.errands.is_empty() {
+            return;
+        }
+        let copies: Vec<_> = self.instance.system.copies().collect();
+        for (name, version, object) in copies {
+            let System { memory, .. } = &mut self.instance.system;
+            let files = &mut memory.hardware.files;
+            let Ok(status) = files.status(&name.path) else { continue };
+            let present = Version { changes: status.changes, modified: status.modified };
+            if status.identity == name.original && present == version {
+                let original = files.contents(&name.path).unwrap();
+                let mut copy = vec![0; memory.objects.get(object).length() as usize];
+                memory.objects.read(&mut memory.hardware, object, 0, &mut copy);
+                assert!(copy == original, "the copy of {} is another than the original", name.path);
+            }
+        }
     }
 
     /// Checks that a session and its terminal know each other.
@@ -317,6 +366,7 @@ impl Play {
 
     /// Ends the first process, and with it all others. All that they had is free afterwards, but for files with names.
     pub fn end(mut self) -> System<Console> {
+        while self.do_errand() {}
         if self.instance.status().is_none() {
             let first = self.thread(1);
             if first.doing == Doing::Runs {
@@ -345,7 +395,9 @@ impl Play {
         assert!(system.watches.is_empty() && system.watches.count() == 0, "watches");
         assert_eq!(system.watches.bytes(), 0, "events that nobody has read");
         let users: u32 = system.tree.nodes().map(Node::users).sum();
-        assert_eq!(users, 2, "only the root and the directory of slaves have users");
+        let always = 2 + system.mounts.count() as u32;
+        assert_eq!(users, always, "only the root, the directory of slaves and mounts have users");
+        assert_eq!(system.mounts.inquiries(), 0, "calls that ask");
         let files = system.tree.nodes().filter(|node| matches!(node.kind, Kind::Regular(_))).count();
         // The code that ends handlers.
         assert_eq!(system.memory.objects.all().count(), files + 1, "only files have contents");
