@@ -73,6 +73,8 @@ pub struct Script {
     quiet: bool,
     /// Number of capabilities that the personality can hold, if its programs are more than it can have otherwise.
     slots: Option<u64>,
+    /// A directory of Tench's files, and the place where the programs see it: what Linux has there in memory.
+    mount: Option<String>,
 }
 
 impl Script {
@@ -117,13 +119,14 @@ impl Subject {
 
     /// Returns the command by which Tench runs the subject's command.
     pub fn runner(&self) -> String {
-        let (quiet, slots) = match self {
-            Subject::Script(script) => (script.quiet, script.slots),
-            Subject::Program(_) => (false, None),
+        let (quiet, slots, mount) = match self {
+            Subject::Script(script) => (script.quiet, script.slots, script.mount.as_deref()),
+            Subject::Program(_) => (false, None, None),
         };
+        let mount = mount.map_or_else(String::new, |mount| format!(" --mount {mount}"));
         let slots = slots.map_or_else(String::new, |slots| format!("run --slots {slots} "));
         let quiet = if quiet { " --quiet" } else { "" };
-        format!("{slots}linux{quiet}")
+        format!("{slots}linux{quiet}{mount}")
     }
 
     /// Returns how long to wait for it on either side, if that is longer than for others.
@@ -352,6 +355,8 @@ mod tests {
         assert_eq!(golden.subjects().iter().map(Subject::runner).collect::<Vec<_>>(), ["linux", "linux"]);
         let quiet = super::tests::golden(&format!("{good}quiet = true\n")).unwrap();
         assert_eq!(quiet.subjects()[1].runner(), "linux --quiet");
+        let mounted = super::tests::golden(&format!("{good}mount = \"tmp=/mnt\"\n")).unwrap();
+        assert_eq!(mounted.subjects()[1].runner(), "linux --mount tmp=/mnt");
         let large = super::tests::golden(&format!("{good}quiet = true\nslots = 65536\n")).unwrap();
         assert_eq!(large.subjects()[1].runner(), "run --slots 65536 linux --quiet");
         let message = |text: &str| super::tests::golden(text).unwrap_err().to_string();
