@@ -110,6 +110,21 @@ static void sockets(void) {
     NEED(bind(other, path, sizeof path) == 0 && listen(other, 4) == 0 && connect(make(UNIX, STREAM), path, sizeof path) == 0);
 }
 
+/* Makes a file and a directory where there is a mount, and keeps the file open, which has no name then. */
+static void outside(void) {
+    enum { REMOVEDIR = 0x200 };
+    if (call(FACCESSAT, AT_FDCWD, (number)"/mnt", 0, 0, 0, 0) != 0)
+        return;
+    char copy[sizeof text];
+    number file = call(OPENAT, AT_FDCWD, (number)"/mnt/victim", RDWR | CREAT | EXCL, 0600, 0, 0);
+    NEED(file >= 0 && put(file, text, sizeof text) == sizeof text);
+    NEED(call(PREAD64, file, (number)copy, sizeof copy, 0, 0, 0) == sizeof copy);
+    NEED(call(MKDIRAT, AT_FDCWD, (number)"/mnt/victims", 0700, 0, 0, 0) == 0);
+    number from = (number)"/mnt/victim", to = (number)"/mnt/victims/v";
+    NEED(call(RENAMEAT, AT_FDCWD, from, AT_FDCWD, to, 0, 0) == 0 && call(UNLINKAT, AT_FDCWD, to, 0, 0, 0, 0) == 0);
+    NEED(call(UNLINKAT, AT_FDCWD, (number)"/mnt/victims", REMOVEDIR, 0, 0, 0) == 0);
+}
+
 /* Handles signals of its own and of a timer. */
 static void alarms(void) {
     handle(SIGUSR1, count_signal, 0);
@@ -127,6 +142,7 @@ int program(number count, char **arguments) {
     pipes();
     children();
     sockets();
+    outside();
     alarms();
     int how = count > 1 ? arguments[1][1] : 0;
     if (how == 'i')

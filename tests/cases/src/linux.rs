@@ -49,6 +49,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SETTLED: Duration = Duration::from_millis(100);
 /// The victim's program, which forks, maps, and opens files and sockets.
 const VICTIM: &str = "linux/victim";
+/// Where the victim sees the system's files.
+const MOUNT: [&str; 2] = ["--mount", "tmp=/mnt"];
+/// Files and directories that a victim may leave there, in an order in which they can be removed.
+const LEFT: [&str; 3] = ["tmp/victims/v", "tmp/victims", "tmp/victim"];
 /// Exit code of `linux` if SIGSEGV has ended the first process.
 const SEGMENTATION_FAULT: u64 = 128 + 11;
 /// Bytes that a hostile instance may have, so that it cannot take the neighbour's.
@@ -90,6 +94,10 @@ fn ends_with(instance: u64, code: u64) -> Outcome {
 /// Waits until nothing of an ended instance is left. An open file's capability that it was about to receive stays in
 /// the file server's slot for replies until that sends another one.
 fn forget(instance: u64) -> Outcome {
+    for path in LEFT {
+        // Most are not there.
+        let _ = fs::remove(path);
+    }
     drop(said(fs::open(VICTIM))?);
     wait_until_gone(instance)
 }
@@ -101,7 +109,7 @@ fn with_urgency(what: impl FnOnce() -> Outcome + Send + 'static) -> Outcome {
 
 /// Lets an instance end in a given way.
 fn end_once(way: &str) -> Outcome {
-    let instance = start(&[VICTIM, way], None)?;
+    let instance = start(&[MOUNT[0], MOUNT[1], VICTIM, way], None)?;
     match way {
         "stay" => {
             time::sleep(SETTLED);
@@ -130,9 +138,13 @@ fn gives_all_back() -> Outcome {
     Ok(())
 }
 
+fn start_victim() -> Outcome<u64> {
+    start(&[MOUNT[0], MOUNT[1], VICTIM], None)
+}
+
 /// Starts an instance and kills it some time after its start, or lets it end. Returns whether it had ended by itself.
 fn kill_after(ticks: u64) -> Outcome<bool> {
-    let instance = start(&[VICTIM], None)?;
+    let instance = start_victim()?;
     time::sleep_until(Instant::now().after(ticks));
     let killed = PROCS.kill(instance);
     let has_ended = matches!(killed, Err(ProcsFailure::Refused(ProcsError::WrongState)));
@@ -148,7 +160,7 @@ fn kill_after(ticks: u64) -> Outcome<bool> {
 fn kill_at_all(quarter: u64) -> Outcome {
     fill_records()?;
     let begin = Instant::now();
-    ends_with(start(&[VICTIM], None)?, 0)?;
+    ends_with(start_victim()?, 0)?;
     let life = Instant::now().since(begin);
     // Lets the servers' arrays grow to their final size.
     for part in 1..9 {
@@ -166,7 +178,7 @@ fn kill_at_all(quarter: u64) -> Outcome {
     }
     check!(ended < STEPS / 8);
     // Others still run programs.
-    ends_with(start(&[VICTIM], None)?, 0)
+    ends_with(start_victim()?, 0)
 }
 
 /// Runs every fourth step, beginning with `quarter`, so that progress is printed in between.
