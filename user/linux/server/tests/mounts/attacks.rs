@@ -19,76 +19,6 @@ fn bound(play: &mut Play, name: &str) -> u64 {
     socket
 }
 
-/// Stops a process with two threads while its first thread waits for an errand; the errand is done meanwhile. Returns
-/// the result of the first thread's call.
-fn stopped_after(number: Sysno, flags: u64) -> i64 {
-    let mut play = Play::new(4096);
-    play.mount("tmp", "/mnt", false);
-    if number != Sysno::mkdirat {
-        own_file(&mut play, "/mnt/f", b"contents");
-    }
-    let child = call(&mut play, Sysno::clone, &[17]) as u32;
-    let second = begin(&mut play, child, Sysno::clone, &[THREAD, 0x20_5000]).unwrap() as u32;
-    play.write(child, PATH, b"/mnt/f\0");
-    play.write(child, OTHER_PATH, b"/mnt/g\0");
-    let arguments = match number {
-        Sysno::renameat2 => [HERE, PATH, HERE, OTHER_PATH, 0, 0],
-        _ => [HERE, PATH, flags, 0, 0, 0],
-    };
-    assert_eq!(play.call(child, number as u64, arguments), None);
-    play.do_errand();
-    if number == Sysno::renameat2 {
-        play.do_errand();
-    }
-    assert_eq!(play.call(1, Sysno::kill as u64, [child.into(), 19, 0, 0, 0, 0]), Some(0));
-    assert!(play.do_errand(), "the errand is done");
-    assert_eq!(play.thread(second).doing, Doing::Stopped);
-    // Another process looks at both paths.
-    for name in ["/mnt/f", "/mnt/g"] {
-        let name = path(&mut play, PATH, name);
-        let _ = begin(&mut play, 1, Sysno::fstatat, &[HERE, name, RECORD, 0]);
-        while play.do_errand() {}
-    }
-    assert_eq!(play.call(1, Sysno::kill as u64, [child.into(), 18, 0, 0, 0, 0]), Some(0));
-    while play.do_errand() {}
-    let result = result(&mut play, child);
-    play.end();
-    result
-}
-
-#[test]
-fn a_read_only_mount_is_not_written_through_descriptors() {
-    let mut play = mounted();
-    own_file(&mut play, "/mnt/f", b"contents");
-    let file = opened(&mut play, "/tench/tmp/f", RDONLY);
-    let again = open(&mut play, &format!("/proc/self/fd/{file}"), RDWR);
-    if again >= 0 {
-        let _ = write(&mut play, again.cast_unsigned(), b"XX");
-    }
-    assert_eq!(outside(&mut play).contents("tmp/f").unwrap(), b"contents");
-    assert_eq!(again, EROFS);
-}
-
-#[test]
-fn a_file_in_a_read_only_mount_is_not_emptied_through_descriptors() {
-    let mut play = mounted();
-    own_file(&mut play, "/mnt/f", b"contents");
-    let file = opened(&mut play, "/tench/tmp/f", RDONLY);
-    let again = open(&mut play, &format!("/proc/self/fd/{file}"), WRONLY | TRUNC);
-    assert_eq!(outside(&mut play).contents("tmp/f").unwrap(), b"contents");
-    assert_eq!(again, EROFS);
-}
-
-#[test]
-fn a_file_in_a_read_only_mount_is_not_truncated() {
-    let mut play = mounted();
-    own_file(&mut play, "/mnt/f", b"contents");
-    let name = path(&mut play, PATH, "/tench/tmp/f");
-    let result = call(&mut play, Sysno::truncate, &[name, 2]);
-    assert_eq!(outside(&mut play).contents("tmp/f").unwrap(), b"contents");
-    assert_eq!(result, EROFS);
-}
-
 #[test]
 fn access_to_a_file_in_a_removed_directory_fails() {
     let mut play = mounted();
@@ -388,21 +318,6 @@ fn a_message_to_a_path_through_a_mount_waits_for_room() {
     }
     assert_eq!(play.thread(1).doing, Doing::Runs, "the socket has room now");
     play.end();
-}
-
-#[test]
-fn a_directory_is_made_while_the_process_is_stopped() {
-    assert_eq!(stopped_after(Sysno::mkdirat, 0o777), 0);
-}
-
-#[test]
-fn a_file_is_removed_while_the_process_is_stopped() {
-    assert_eq!(stopped_after(Sysno::unlinkat, 0), 0);
-}
-
-#[test]
-fn a_file_is_renamed_while_the_process_is_stopped() {
-    assert_eq!(stopped_after(Sysno::renameat2, 0), 0);
 }
 
 #[test]

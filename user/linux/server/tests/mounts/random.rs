@@ -3,6 +3,7 @@
 //! way.
 
 use super::support::{Files, Play};
+use super::{BUFFER, HERE, OTHER_PATH, PATH, RECORD, ROOM};
 use tench_files::tree::Requester;
 use tench_files_interface::protocol::How;
 use tench_linux::mounts::errand::FileServer;
@@ -10,12 +11,6 @@ use tench_linux_calls::Sysno;
 use tench_quota::Client;
 use tench_random::Random;
 
-const PATH: u64 = 0x20_1300;
-const OTHER_PATH: u64 = 0x20_1400;
-const RECORD: u64 = 0x20_1500;
-const BUFFER: u64 = 0x20_2000;
-const ROOM: u64 = 0x3000;
-const HERE: u64 = (-100i64).cast_unsigned();
 const WRONLY_TRUNC: u64 = 0o1001;
 /// Flags with which files are opened.
 const FLAGS: [u64; 9] = [0, 2, 0o102, 0o302, 0o1002, 0o1102, 0o2001, 0o2102, 0o101];
